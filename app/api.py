@@ -1,0 +1,380 @@
+"""The HTTP contract, once and without a framework: a Request in, a Response out.
+
+A door calls :func:`handle`. :data:`ROUTES` is the one table of what is served. The order of the checks is that of the
+lines in :func:`_dispatch`: address, method, rate limit; then the handler's: body, values, store.
+"""
+
+from __future__ import annotations
+
+from app import __version__, log
+from app.errors import (
+    PROBLEMS,
+    Fault,
+    InternalError,
+    MalformedRequest,
+    MethodNotAllowed,
+    PageNotFound,
+    Refusal,
+    SettingsError,
+    StoreUnavailable,
+    Unavailable,
+    UnsupportedMediaType,
+    ValidationFailed,
+)
+from app.jsontext import NotJSON, loads
+from app.lease import (
+    NAME_MAX_CHARACTERS,
+    WHITE_SPACE,
+    Held,
+    decoded_text,
+    has_control_character,
+    read_owner,
+    read_resource,
+    read_ttl_seconds,
+)
+from app.response import (
+    empty_response,
+    json_response,
+    lease_document,
+    problem_address,
+    problem_response,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Protocol
+
+    from app.clock import SystemClock
+    from app.lease import Lease
+    from app.request import Request
+    from app.response import Response
+    from app.settings import Settings
+    from app.throttle import Throttle
+
+    Headers = list[tuple[str, str]]
+    Handler = Callable[["Service", Request, Headers], Response]
+
+    class LockStore(Protocol):
+        """Where leases are kept; app.memory_stores.InMemoryLockStore is the readable model."""
+
+        def acquire(self, resource: str, owner: str, ttl_seconds: int) -> Lease | Held: ...
+        def read(self, resource: str) -> Lease: ...
+        def renew(self, resource: str, owner: str, ttl_seconds: int) -> Lease: ...
+        def release(self, resource: str, owner: str) -> None: ...
+        def list_live(self, prefix: str, limit: int, after: str) -> list[Lease]: ...
+        def check(self) -> None: ...
+        def delete_expired(self, keep_seconds: int, chunk_rows: int) -> int: ...
+
+
+LIST_LIMIT_DEFAULT = 100
+LIST_LIMIT_MAX = 1000
+#: what a page of another origin may send and read; a day is the longest that browsers keep a preflight answer
+CORS_REQUEST_HEADERS = "Authorization, Content-Type, X-Authorization, X-HTTP-Method-Override"
+CORS_ANSWER_HEADERS = "Allow, RateLimit, RateLimit-Policy, Retry-After"
+CORS_MAX_AGE_SECONDS = 86_400
+#: one request in so many looks whether clean-up is overdue; chosen by the clock, which needs no memory
+REQUESTS_A_SHARE = 20
+
+
+class Service:
+    """What the handlers work with.
+
+    Args:
+        settings: the settings in force.
+        clock: gives the present instant in milliseconds.
+        locks: the lock store.
+        throttle: the rate limits.
+        sweep_a_share: does a bounded part of the clean-up, where cron does not.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: SystemClock,
+        locks: LockStore,
+        throttle: Throttle,
+        sweep_a_share: Callable[[], None],
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.locks = locks
+        self.throttle = throttle
+        self._sweep_a_share = sweep_a_share
+
+    def after_answer(self) -> None:
+        """Do what costs the client nothing because its answer is sent: at one request in some, a share of clean-up."""
+        if self.clock.now_ms() % REQUESTS_A_SHARE == 0:
+            self._sweep_a_share()
+
+
+class FailedService:
+    """Stands in for a service that may not start; every address answers with the reason.
+
+    Args:
+        reason: what the operator has to mend.
+    """
+
+    def __init__(self, reason: Unavailable) -> None:
+        self.reason = reason
+
+    def after_answer(self) -> None:
+        """Do nothing: without settings nobody knows what is stale."""
+
+
+def handle(service: Service | FailedService, request: Request) -> Response:
+    """Answer a request. Raises nothing: what goes wrong becomes a problem document."""
+    headers: Headers = []
+    try:
+        if isinstance(service, FailedService):
+            return _answer_failed(service.reason, request)
+        headers += _cors_headers(service, request)
+        return _dispatch(service, request, headers)
+    except Refusal as refusal:
+        if isinstance(refusal, StoreUnavailable):
+            log.line(f"lock store {refusal.reason}: {refusal.cause}")
+        return problem_response(refusal, request.base, headers)
+    except Exception as error:
+        log.failure(error)
+        return problem_response(InternalError(), request.base, headers)
+
+
+def _dispatch(service: Service, request: Request, headers: Headers) -> Response:
+    methods = _methods_at(request.segments)
+    allowed = _allow_header(methods)
+    if request.method == "OPTIONS":
+        return empty_response([("Allow", allowed), *headers, *_preflight_headers(headers, allowed)])
+    method = "GET" if request.method == "HEAD" else request.method
+    if method not in methods:
+        raise MethodNotAllowed(allowed)
+    handler, policy = methods[method]
+    if policy:
+        headers += service.throttle.count(policy, request)
+    return handler(service, request, headers)
+
+
+def _acquire(service: Service, request: Request, headers: Headers) -> Response:
+    resource, owner, ttl_seconds = _lease_terms(service, request)
+    outcome = service.locks.acquire(resource, owner, ttl_seconds)
+    if isinstance(outcome, Held):
+        retry_after = ("Retry-After", str(outcome.retry_after_seconds))
+        return json_response(200, {"acquired": False, "resource": resource}, [retry_after, *headers])
+    return json_response(200, {"acquired": True, "lock": lease_document(outcome)}, headers)
+
+
+def _status(service: Service, request: Request, headers: Headers) -> Response:
+    faults: list[Fault] = []
+    resource = read_resource(request.segments[1], faults)
+    _refuse(faults)
+    return json_response(200, lease_document(service.locks.read(resource)), headers)
+
+
+def _renew(service: Service, request: Request, headers: Headers) -> Response:
+    resource, owner, ttl_seconds = _lease_terms(service, request)
+    return json_response(200, lease_document(service.locks.renew(resource, owner, ttl_seconds)), headers)
+
+
+def _release(service: Service, request: Request, headers: Headers) -> Response:
+    members = _body_members(request, may_be_empty=True)
+    given = request.parameters().get("owner")
+    faults: list[Fault] = []
+    resource = read_resource(request.segments[1], faults)
+    if given is None:
+        owner = _member(members, "owner", read_owner, faults)
+    else:
+        text = decoded_text("owner", given, faults)
+        owner = "" if text is None else read_owner(text, faults)
+        if "owner" in members and not _is_same_owner(members["owner"], text):
+            raise MalformedRequest("The body and the query name different owners.")
+    _refuse(faults)
+    service.locks.release(resource, owner)
+    return empty_response(headers)
+
+
+def _list(service: Service, request: Request, headers: Headers) -> Response:
+    parameters = request.parameters()
+    faults: list[Fault] = []
+    prefix = _read_prefix(parameters.get("prefix", b""), faults)
+    limit = _read_limit(parameters.get("limit"), faults)
+    after = _read_cursor(parameters.get("cursor", b""), faults)
+    _refuse(faults)
+    leases = service.locks.list_live(prefix, limit + 1, after)
+    page = leases[:limit]
+    cursor = page[-1].resource.encode("utf-8").hex() if len(leases) > limit else None
+    return json_response(200, {"locks": [lease_document(lease) for lease in page], "next_cursor": cursor}, headers)
+
+
+def _health(service: Service, request: Request, headers: Headers) -> Response:
+    try:
+        service.locks.check()
+    except StoreUnavailable as error:
+        log.line(f"lock store {error.reason}: {error.cause}")
+        return _health_failure("lock_store", error, headers)
+    access = "open" if not service.settings.API_KEYS else "keys"
+    return json_response(200, {"status": "ok", "version": __version__, "access": access}, headers)
+
+
+def _health_failure(check: str, error: Unavailable, headers: Headers) -> Response:
+    document: dict[str, object] = {
+        "status": "fail",
+        "version": __version__,
+        "failed_check": check,
+        "detail": error.detail,
+    }
+    return json_response(503, document, [*error.headers(), *headers])
+
+
+def _about_service(service: Service, request: Request, headers: Headers) -> Response:
+    document: dict[str, object] = {
+        "service": "kannuki",
+        "version": __version__,
+        "locks": f"{request.base}/locks",
+        "health": f"{request.base}/health",
+    }
+    return json_response(200, document, headers, page="service")
+
+
+def _about_problem(service: Service, request: Request, headers: Headers) -> Response:
+    slug = request.segments[1].decode("latin-1")
+    if slug not in PROBLEMS:
+        raise PageNotFound
+    status, title, meaning = PROBLEMS[slug]
+    document: dict[str, object] = {
+        "type": problem_address(request.base, slug),
+        "title": title,
+        "status": status,
+        "detail": meaning,
+    }
+    return json_response(200, document, headers, page="problem")
+
+
+#: stands in a route's path for any one segment
+ANY = None
+#: (path, {method: (handler, rate-limit policy or None)})
+ROUTES: tuple[tuple[tuple[bytes | None, ...], dict[str, tuple[Handler, str | None]]], ...] = (
+    ((b"locks", ANY), {"GET": (_status, "read"), "POST": (_acquire, "acquire"), "DELETE": (_release, "hold")}),
+    ((b"locks", ANY, b"renew"), {"POST": (_renew, "hold")}),
+    ((b"locks", ANY, b"release"), {"POST": (_release, "hold")}),
+    ((b"locks",), {"GET": (_list, "read")}),
+    ((b"health",), {"GET": (_health, None)}),
+    ((b"problems", ANY), {"GET": (_about_problem, None)}),
+    ((b"",), {"GET": (_about_service, None)}),
+)
+
+
+def _methods_at(segments: list[bytes]) -> dict[str, tuple[Handler, str | None]]:
+    for path, methods in ROUTES:
+        if len(path) == len(segments) and all(part in (ANY, segment) for part, segment in zip(path, segments)):
+            return methods
+    raise PageNotFound
+
+
+def _allow_header(methods: dict[str, Any]) -> str:
+    names = [name for method in methods for name in ((method, "HEAD") if method == "GET" else (method,))]
+    return ", ".join([*names, "OPTIONS"])
+
+
+def _lease_terms(service: Service, request: Request) -> tuple[str, str, int]:
+    """Return resource, owner and ttl of a request that sets a lease's end; all faults are reported together."""
+    members = _body_members(request)
+    faults: list[Fault] = []
+    resource = read_resource(request.segments[1], faults)
+    owner = _member(members, "owner", read_owner, faults)
+    longest = service.settings.MAX_TTL_SECONDS
+    ttl_seconds = _member(members, "ttl_seconds", lambda value, found: read_ttl_seconds(value, longest, found), faults)
+    _refuse(faults)
+    return resource, owner, ttl_seconds
+
+
+def _body_members(request: Request, may_be_empty: bool = False) -> dict[str, object]:
+    if request.has_form_type() and not may_be_empty:
+        raise UnsupportedMediaType
+    body = request.body()
+    if may_be_empty and not body:
+        return {}
+    if request.has_form_type():
+        raise UnsupportedMediaType
+    try:
+        members = loads(body)
+    except NotJSON as error:
+        raise MalformedRequest(f"{error} Send one JSON object.") from None
+    if not isinstance(members, dict):
+        raise MalformedRequest("The body is JSON but not an object. Send one JSON object.")
+    return members
+
+
+def _member(
+    members: dict[str, object], name: str, read: Callable[[object, list[Fault]], Any], faults: list[Fault]
+) -> Any:
+    if name in members:
+        return read(members[name], faults)
+    faults.append(Fault(name, "missing", f"The member {name} is missing."))
+    return None
+
+
+def _refuse(faults: list[Fault]) -> None:
+    if faults:
+        raise ValidationFailed(faults)
+
+
+def _is_same_owner(member: object, parameter: str | None) -> bool:
+    return (
+        isinstance(member, str) and parameter is not None and member.strip(WHITE_SPACE) == parameter.strip(WHITE_SPACE)
+    )
+
+
+def _read_prefix(raw: bytes, faults: list[Fault]) -> str:
+    prefix = decoded_text("prefix", raw, faults) or ""
+    if len(prefix) > NAME_MAX_CHARACTERS:
+        faults.append(Fault("prefix", "too_long", f"The prefix may have up to {NAME_MAX_CHARACTERS} characters."))
+    elif has_control_character(prefix):
+        faults.append(Fault("prefix", "control_character", "The prefix must not contain control characters."))
+    return prefix
+
+
+def _read_limit(raw: bytes | None, faults: list[Fault]) -> int:
+    if raw is None:
+        return LIST_LIMIT_DEFAULT
+    if raw.isdigit() and len(raw) <= 9 and 1 <= int(raw) <= LIST_LIMIT_MAX:
+        return int(raw)
+    faults.append(Fault("limit", "out_of_range", f"The limit must be a whole number from 1 to {LIST_LIMIT_MAX}."))
+    return 0
+
+
+def _read_cursor(raw: bytes, faults: list[Fault]) -> str:
+    try:
+        return bytes.fromhex(raw.decode("ascii")).decode("utf-8")
+    except ValueError:
+        faults.append(Fault("cursor", "invalid", "The cursor is not one that this service has given out."))
+        return ""
+
+
+def _cors_headers(service: Service, request: Request) -> Headers:
+    """Return what lets a page of a listed origin read the answer (Fetch standard, CORS protocol)."""
+    origins = service.settings.CORS_ORIGINS
+    if not origins:
+        return []
+    origin = request.header("Origin")
+    if origin not in origins:
+        return [("Vary", "Origin")]
+    return [
+        ("Vary", "Origin"),
+        ("Access-Control-Allow-Origin", origin),
+        ("Access-Control-Expose-Headers", CORS_ANSWER_HEADERS),
+    ]
+
+
+def _preflight_headers(cors_headers: Headers, allowed: str) -> Headers:
+    if len(cors_headers) < 2:
+        return []
+    return [
+        ("Access-Control-Allow-Methods", allowed),
+        ("Access-Control-Allow-Headers", CORS_REQUEST_HEADERS),
+        ("Access-Control-Max-Age", str(CORS_MAX_AGE_SECONDS)),
+    ]
+
+
+def _answer_failed(reason: Unavailable, request: Request) -> Response:
+    log.line(reason.detail)
+    if request.segments == [b"health"] and request.method in ("GET", "HEAD"):
+        return _health_failure("settings" if isinstance(reason, SettingsError) else "installation", reason, [])
+    raise reason

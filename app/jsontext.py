@@ -1,0 +1,84 @@
+"""Strict JSON in, compact-enough JSON out (RFC 8259), without importing `json`."""
+
+from __future__ import annotations
+
+from app.interpreter import json_scanner, quote_json
+
+#: stands for every integer of more digits than any value here can have; int() of 5,000 digits is slow or refused
+HUGE = 10**20
+#: how many objects and lists may lie in one another; how deep an interpreter itself can read differs by version
+MAX_DEPTH = 64
+_WHITE_SPACE = " \t\n\r"
+
+
+class NotJSON(ValueError):
+    """The bytes are not one JSON text; the message says why in one sentence."""
+
+
+def loads(raw: bytes) -> object:
+    """Return the value of a JSON text in UTF-8.
+
+    Stricter than most readers: an object that has a member twice is refused. NaN and Infinity are read as floats, so
+    that whoever expects an integer can name the member at fault.
+
+    Raises:
+        NotJSON: the bytes are not UTF-8, not JSON, nested too deep, or an object has a member twice.
+    """
+    try:
+        text = raw.decode("utf-8")
+        start = len(text) - len(text.lstrip(_WHITE_SPACE))
+        value, end = json_scanner(_object, _integer, float)(text, start)
+    except NotJSON:
+        raise
+    except UnicodeDecodeError:
+        raise NotJSON("The body is not UTF-8.") from None
+    except RecursionError:
+        raise NotJSON("The body is nested too deep.") from None
+    except (StopIteration, ValueError):
+        raise NotJSON("The body is not JSON.") from None
+    if text[end:].strip(_WHITE_SPACE):
+        raise NotJSON("Something follows the JSON value in the body.")
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
+        raise NotJSON("The body is nested too deep.")
+    return value
+
+
+def dumps(value: object) -> str:
+    """Return a value of dicts, lists, strings, integers, booleans and None as JSON text."""
+    if isinstance(value, str):
+        quoted: str = quote_json(value)
+        return quoted
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{dumps(key)}: {dumps(member)}" for key, member in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(dumps, value)) + "]"
+    raise TypeError(f"{type(value).__name__} has no JSON form here")
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise NotJSON("An object in the body has the same member twice.")
+    return members
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 19:
+        return -HUGE if digits[0] == "-" else HUGE
+    return int(digits)
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    inside = [value]
+    for _ in range(levels + 1):
+        containers = [item for item in inside if isinstance(item, (dict, list))]
+        if not containers:
+            return False
+        inside = [member for item in containers for member in (item.values() if isinstance(item, dict) else item)]
+    return True
