@@ -72,8 +72,8 @@ LIST_LIMIT_MAX = 1000
 CORS_REQUEST_HEADERS = "Authorization, Content-Type, X-Authorization, X-HTTP-Method-Override"
 CORS_ANSWER_HEADERS = "Allow, RateLimit, RateLimit-Policy, Retry-After"
 CORS_MAX_AGE_SECONDS = 86_400
-#: one request in so many looks whether clean-up is overdue; chosen by the clock, which needs no memory
-REQUESTS_A_SHARE = 20
+#: one request to change something in so many looks whether clean-up is overdue; chosen by the clock, which needs no memory
+CHANGES_A_SHARE = 20
 
 
 class Service:
@@ -101,9 +101,9 @@ class Service:
         self.throttle = throttle
         self._sweep_a_share = sweep_a_share
 
-    def after_answer(self) -> None:
-        """Do what costs the client nothing because its answer is sent: at one request in some, a share of clean-up."""
-        if self.clock.now_ms() % REQUESTS_A_SHARE == 0:
+    def after_answer(self, request: Request) -> None:
+        """Do what costs the client nothing because its answer is sent: at one change in some, a share of clean-up."""
+        if request.method in ("POST", "DELETE") and self.clock.now_ms() % CHANGES_A_SHARE == 0:
             self._sweep_a_share()
 
 
@@ -117,7 +117,7 @@ class FailedService:
     def __init__(self, reason: Unavailable) -> None:
         self.reason = reason
 
-    def after_answer(self) -> None:
+    def after_answer(self, request: Request) -> None:
         """Do nothing: without settings nobody knows what is stale."""
 
 
@@ -175,7 +175,7 @@ def _renew(service: Service, request: Request, headers: Headers) -> Response:
 
 def _release(service: Service, request: Request, headers: Headers) -> Response:
     members = _body_members(request, may_be_empty=True)
-    given = request.parameters().get("owner")
+    given = request.parameters("owner").get("owner")
     faults: list[Fault] = []
     resource = read_resource(request.segments[1], faults)
     if given is None:
@@ -191,7 +191,7 @@ def _release(service: Service, request: Request, headers: Headers) -> Response:
 
 
 def _list(service: Service, request: Request, headers: Headers) -> Response:
-    parameters = request.parameters()
+    parameters = request.parameters("prefix", "limit", "cursor")
     faults: list[Fault] = []
     prefix = _read_prefix(parameters.get("prefix", b""), faults)
     limit = _read_limit(parameters.get("limit"), faults)

@@ -55,20 +55,20 @@ class Request:
             variable = "HTTP_" + variable
         return self._environ.get(variable, "")
 
-    def parameters(self) -> dict[str, bytes]:
-        """Return the query's parameters, percent-decoded. A plus is a plus.
+    def parameters(self, *names: str) -> dict[str, bytes]:
+        """Return those of the named parameters that the query has, percent-decoded. A plus is a plus.
 
         Raises:
-            MalformedRequest: a parameter is there twice.
+            MalformedRequest: one of them is there twice.
         """
-        query = self._environ.get("QUERY_STRING", "")
         found: dict[str, bytes] = {}
-        for part in query.split("&") if query else ():
-            name, _, value = part.partition("=")
-            decoded_name = _percent_decoded(name).decode("latin-1")
-            if decoded_name in found:
-                raise MalformedRequest("A parameter is in the query twice.")
-            found[decoded_name] = _percent_decoded(value)
+        for part in self._environ.get("QUERY_STRING", "").split("&"):
+            encoded_name, _, value = part.partition("=")
+            name = _percent_decoded(encoded_name).decode("latin-1")
+            if name in found:
+                raise MalformedRequest(f"The parameter {name} is in the query twice.")
+            if name in names:
+                found[name] = _percent_decoded(value)
         return found
 
     def has_form_type(self) -> bool:

@@ -37,7 +37,7 @@ def create_app(service: Service | FailedService) -> Flask:
             response = Response(answered.body(), status=answered.status_line(), headers=headers)
         if answered.document is None:
             del response.headers["Content-Type"]  # Flask gives one even to an empty body
-        response.call_on_close(service.after_answer)
+        response.call_on_close(lambda: service.after_answer(asked))
         return response
 
     return app
