@@ -72,7 +72,7 @@ LIST_LIMIT_MAX = 1000
 CORS_REQUEST_HEADERS = "Authorization, Content-Type, X-Authorization, X-HTTP-Method-Override"
 CORS_ANSWER_HEADERS = "Allow, RateLimit, RateLimit-Policy, Retry-After"
 CORS_MAX_AGE_SECONDS = 86_400
-#: one request to change something in so many looks whether clean-up is overdue; chosen by the clock, which needs no memory
+#: one change in so many looks whether clean-up is overdue; chosen by the clock, which needs no memory
 CHANGES_A_SHARE = 20
 
 
