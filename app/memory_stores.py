@@ -38,8 +38,7 @@ class InMemoryLockStore:
             now_ms = self._clock.now_ms()
             lease = self._live(resource, now_ms)
             if lease is None:
-                if sum(other.is_live(now_ms) for other in self._leases.values()) >= self._max_locks:
-                    raise CapacityReached(self._max_locks)
+                self._make_room(resource, now_ms)
                 self._last_token += 1
                 lease = Lease(resource, owner, "", "", self._last_token, "")
             elif lease.owner != owner:
@@ -92,6 +91,16 @@ class InMemoryLockStore:
             for _, name in ended[:chunk_rows]:
                 del self._leases[name]
             return len(ended[:chunk_rows])
+
+    def _make_room(self, resource: str, now_ms: int) -> None:
+        """Forget the ended leases when the store is full; the one about to be replaced takes no room."""
+        others = {name: lease for name, lease in self._leases.items() if name != resource}
+        if len(others) < self._max_locks:
+            return
+        live = {name: lease for name, lease in others.items() if lease.is_live(now_ms)}
+        if len(live) >= self._max_locks:
+            raise CapacityReached(self._max_locks)
+        self._leases = live
 
     def _live(self, resource: str, now_ms: int) -> Lease | None:
         lease = self._leases.get(resource)
