@@ -4,7 +4,7 @@
 # has to parse on every Python from 2.7 on, or a Python that is too old could not say so.
 import sys
 
-# The project's folder, "/home/you/kannuki", where it is neither the folder above this file's folder nor that one itself.
+# The project's folder, "/home/you/kannuki", where it is neither the one above the folder of this file nor that folder.
 ROOT = ""
 
 # Where a newer Python may be if the first line names one that is too old; %d stands for the 11 of 3.11.

@@ -103,10 +103,11 @@ def test_a_folder_is_refused(storage, path):
 
 
 def test_a_device_is_refused(storage, path):
+    """The null device takes every write and stays empty: each hit would be the first."""
     try:
-        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5))
+        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3))
     except PermissionError:
-        path.symlink_to("/dev/zero")
+        requires(False, "root, to make a device file")
 
     with pytest.raises(RateLimitUnavailable):
         storage.hit("k", 60)

@@ -123,6 +123,27 @@ def test_a_hit_between_the_look_at_the_age_and_the_lock_saves_the_file(storage, 
     assert storage.hit("k", 60)[0] == 2
 
 
+def test_a_window_made_anew_between_the_sweepers_open_and_its_lock_is_kept(storage, folder, clock, monkeypatch):
+    """Another sweep has unlinked the stale file, and a hit has made a new one: the path names a live window now."""
+    storage.hit("k", 60)
+    clock.advance(100)
+    set_age(window_file(folder), clock, 100)
+    flock = fcntl.flock
+
+    def flock_late(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        window_file(folder).unlink()
+        storage.hit("k", 60)
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock_late)
+
+    assert storage.delete_stale(90) == 0
+
+    assert fcntl.flock is flock
+    assert storage.hit("k", 60)[0] == 2
+
+
 def test_sweeper_deletes_nothing_else(storage, folder, clock, tmp_path):
     storage.hit("k", 60)
     name = "0" * 64 + ".json"

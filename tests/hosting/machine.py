@@ -10,6 +10,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.parts import requires
 
 APACHE = Path("/usr/sbin/apache2")
@@ -54,7 +56,8 @@ def _find_python(version: str) -> str:
 
 
 def python(version: str) -> str:
-    """Return the path of a Python of a version like `3.9`, or leave the test."""
+    """Return the path of a Python of a version like `3.9`, or skip the test, in CI too: few machines have them all."""
     path = _find_python(version)
-    requires(path, f"Python {version}")
+    if not path:
+        pytest.skip(f"Python {version}")
     return path

@@ -35,7 +35,7 @@ def root(tmp_path):
     (root / "app").mkdir(parents=True)
     shutil.copytree(PROJECT / "public_html", root / "public_html")
     (root / "app" / "__init__.py").write_text("")
-    (root / "app" / "part.py").write_text('WORD = "old"\n')
+    (root / "app" / "part.py").write_text('WORD = "v-1"\n')
     (root / "app" / "bootstrap.py").write_text(STAND_IN)
     (root / "var").mkdir(mode=0o700)
     return root
@@ -243,14 +243,14 @@ def test_bytecode_is_kept_in_var_for_the_user_alone(root):
 def test_bytecode_is_used_again(root):
     run_script(root, THIS_PYTHON)
     before = [path.stat().st_mtime_ns for path in bytecode(root)]
-    assert "old" in run_script(root, THIS_PYTHON).answer.text()
+    assert "v-1" in run_script(root, THIS_PYTHON).answer.text()
     assert [path.stat().st_mtime_ns for path in bytecode(root)] == before
 
 
 def test_a_new_file_of_the_same_size_and_second_is_run(root):
     run_script(root, THIS_PYTHON)
-    rewrite(root / "app" / "part.py", 'WORD = "new"\n')
-    assert "new" in run_script(root, THIS_PYTHON).answer.text()
+    rewrite(root / "app" / "part.py", 'WORD = "v-2"\n')
+    assert "v-2" in run_script(root, THIS_PYTHON).answer.text()
     assert len(bytecode(root)) == 3, "bytecode of the old file is left behind"
 
 
@@ -258,9 +258,9 @@ def test_a_file_renamed_into_place_is_run(root):
     run_script(root, THIS_PYTHON)
     upload = root / "app" / "part.py.upload"
     shutil.copy2(root / "app" / "part.py", upload)
-    rewrite(upload, 'WORD = "new"\n')
+    rewrite(upload, 'WORD = "v-2"\n')
     upload.replace(root / "app" / "part.py")
-    assert "new" in run_script(root, THIS_PYTHON).answer.text()
+    assert "v-2" in run_script(root, THIS_PYTHON).answer.text()
 
 
 @pytest.mark.parametrize("length", [0, 8, 16, 20, 60])
@@ -269,7 +269,7 @@ def test_bytecode_that_a_full_disk_cut_off_is_made_anew(root, length):
     whole = [path.read_bytes() for path in bytecode(root)]
     for path in bytecode(root):
         path.write_bytes(path.read_bytes()[:length])
-    assert "old" in run_script(root, THIS_PYTHON).answer.text()
+    assert "v-1" in run_script(root, THIS_PYTHON).answer.text()
     assert [path.read_bytes() for path in bytecode(root)] == whole
 
 
@@ -284,7 +284,7 @@ def test_a_faulty_file_of_the_service_is_told_in_the_log(root, text):
 def test_without_a_place_for_bytecode_it_runs_all_the_same(root):
     (root / "var").rmdir()
     (root / "var").write_text("not a folder")
-    assert "old" in run_script(root, THIS_PYTHON).answer.text()
+    assert "v-1" in run_script(root, THIS_PYTHON).answer.text()
 
 
 def test_packages_below_the_project_are_found_and_kept_too(root):
@@ -301,7 +301,7 @@ def test_packages_below_the_project_are_found_and_kept_too(root):
 
 def test_the_public_way_to_the_import_machinery_does_the_same(root):
     edit(root / "public_html" / "index.cgi", "import _frozen_importlib_external as", "import _no_such_module as")
-    assert "old" in run_script(root, THIS_PYTHON).answer.text()
+    assert "v-1" in run_script(root, THIS_PYTHON).answer.text()
     assert len(bytecode(root)) == 3
 
 

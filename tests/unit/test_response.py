@@ -26,7 +26,8 @@ RENAMED = {413: "Content Too Large", 422: "Unprocessable Content"}
 
 
 def test_reason_phrases_are_those_of_the_standard():
-    assert REASONS == {status: RENAMED.get(status, http.HTTPStatus(status).phrase) for status in REASONS}
+    standard = {status: RENAMED.get(status, http.HTTPStatus(status).phrase) for status in REASONS}
+    assert standard == REASONS
 
 
 def test_every_status_of_a_problem_has_a_reason_phrase():
