@@ -103,8 +103,11 @@ class Service:
 
     def after_answer(self, request: Request) -> None:
         """Do what costs the client nothing because its answer is sent: at one change in some, a share of clean-up."""
-        if request.method in ("POST", "DELETE") and self.clock.now_ms() % CHANGES_A_SHARE == 0:
-            self._sweep_a_share()
+        try:
+            if request.method in ("POST", "DELETE") and self.clock.now_ms() % CHANGES_A_SHARE == 0:
+                self._sweep_a_share()
+        except Exception as error:
+            log.failure(error)
 
 
 class FailedService:
@@ -262,7 +265,9 @@ ROUTES: tuple[tuple[tuple[bytes | None, ...], dict[str, tuple[Handler, str | Non
 
 
 def _methods_at(segments: list[bytes]) -> dict[str, tuple[Handler, str | None]]:
-    for path, methods in ROUTES:
+    # A slash inside a segment was sent as %2F. It leads nowhere: no address may stand for a shorter or a longer one.
+    slashed = any(b"/" in segment for segment in segments)
+    for path, methods in () if slashed else ROUTES:
         if len(path) == len(segments) and all(part in (ANY, segment) for part, segment in zip(path, segments)):
             return methods
     raise PageNotFound

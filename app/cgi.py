@@ -42,6 +42,10 @@ def run(app: Flask) -> None:
 
     handler = BaseCGIHandler(stream, sys.stdout.buffer, sys.stderr, environ, multithread=False, multiprocess=True)
     handler.run(answer_and_drain)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os._exit(0)  # the client is gone; Python would say so in the error log
 
 
 def drain(read: Callable[[int], bytes]) -> None:

@@ -9,13 +9,12 @@ import errno
 import os
 
 from app.errors import StoreUnavailable
+from app.sqlite_locks import CREATED_FILE, DATABASE_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-DATABASE_FILE = "locks.sqlite3"
-CREATED_FILE = "locks.created"
 ACCEPT_FILE = "accept-new-database"
 RESERVE_FILE = "locks.reserve"
 #: a clean-up of 100 rows changes up to some 110 pages of 4 KiB, and its journal needs as much for a moment
@@ -103,8 +102,6 @@ def make_if_never_made(var_dir: str, connect: Callable[[], Any], now_ms: int) ->
     os.close(os.open(f"{var_dir}/{DATABASE_FILE}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     _make_tables(connect(), now_ms if accepted else 0)
     ensure_files(var_dir)
-    if accepted:
-        _unlink(f"{var_dir}/{ACCEPT_FILE}")
 
 
 def accept_new(var_dir: str, now_ms: int) -> str:
@@ -122,13 +119,14 @@ def accept_new(var_dir: str, now_ms: int) -> str:
 
 
 def ensure_files(var_dir: str) -> None:
-    """Make the marker and, where there is room, the reserve beside an existing database.
+    """Make the marker and, where there is room, the reserve beside an existing database; a new one is accepted no more.
 
-    A process killed just after it has made the database leaves them out.
+    A process killed just after it has made the database leaves that undone.
     """
     if not _size(f"{var_dir}/{DATABASE_FILE}"):
         return
     _write_once(f"{var_dir}/{CREATED_FILE}", _CREATED_TEXT)
+    _unlink(f"{var_dir}/{ACCEPT_FILE}")
     try:
         # Random bytes: a compressing file system would reserve nothing for zeros.
         _write_once(f"{var_dir}/{RESERVE_FILE}", os.urandom(RESERVE_BYTES))

@@ -31,7 +31,8 @@ class Request:
     Attributes:
         method: in upper case as sent; a POST that says so by X-HTTP-Method-Override is a DELETE.
         base: the folder the service is installed in, "" at the root of a domain; percent-encoded.
-        segments: the parts of the path behind the base, percent-decoded once.
+        segments: the parts of the path behind the base, each percent-decoded once; one that was sent with %2F holds a
+            slash.
     """
 
     def __init__(self, environ: dict[str, str], read: Callable[[int], bytes], ends_by_itself: bool) -> None:
@@ -88,7 +89,8 @@ class Request:
             return self._body_of_unknown_length()
         if not (announced.isascii() and announced.isdigit()):
             raise MalformedRequest("The Content-Length is not a number.")
-        length = int(announced[:20])
+        digits = announced.lstrip("0") or "0"
+        length = int(digits[:9])
         if length > BODY_MAX_BYTES:
             raise BodyTooLarge
         body = self._read_up_to(length)
@@ -131,12 +133,12 @@ def _locate(environ: dict[str, str]) -> tuple[str, list[bytes]]:
     """Split the request's path into the folder of the service and the segments behind it."""
     script = environ.get("SCRIPT_NAME", "").encode("latin-1", "replace").split(b"/")[1:]
     folder = script[:-1] if script and script[-1].endswith(b".cgi") else script
-    path = _path_of(environ.get("REQUEST_URI", ""))
+    path = _path_of(environ.get("REQUEST_URI") or environ.get("RAW_URI", ""))
     if not path:
-        # Decoded already, once: what was %2F is a slash here and leads to another route, never to a shorter name.
+        # Decoded already, and %2F with it: a server that gives no raw path cannot tell it from a slash.
         inside = environ.get("PATH_INFO", "").encode("latin-1", "replace").split(b"/")[1:]
         return _address(folder), inside or [b""]
-    segments = b"/".join(_percent_decoded(segment) for segment in path.split("/")[1:]).split(b"/")
+    segments = [_percent_decoded(segment) for segment in path.split("/")[1:]]
     above = folder[:-1] if folder[-1:] == [PUBLIC_FOLDER] else folder
     for mount, base in ((script, folder), (folder, folder), (above, above)):
         if segments[: len(mount)] == mount:

@@ -139,16 +139,17 @@ def load(var_dir: str) -> Settings:
 
 
 def _assignments(source: bytes) -> dict[str, Any]:
+    try:
+        code = compile(source, CONFIG_FILE, "exec")
+    except (SyntaxError, ValueError) as error:
+        place = getattr(error, "lineno", None)
+        fault = f"line {place} is not Python." if place and b"\0" not in source else "the file is not text in UTF-8."
+        raise SettingsError([fault]) from None
     names: dict[str, Any] = {}
     try:
-        exec(compile(source, CONFIG_FILE, "exec"), names)
-    except SyntaxError as error:
-        raise SettingsError([f"line {error.lineno} is not Python."]) from None
-    except ValueError:
-        raise SettingsError(["the file is not text in UTF-8."]) from None
+        exec(code, names)
     except BaseException as error:
         raise SettingsError(
             [f"the file stops with {type(error).__name__}; it may hold plain assignments only."]
         ) from None
-    del names["__builtins__"]
-    return names
+    return {name: value for name, value in names.items() if not name.startswith("__")}

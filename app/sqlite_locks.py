@@ -12,6 +12,7 @@ What holds it together:
 
 from __future__ import annotations
 
+import os
 import sqlite3
 
 from app.errors import CapacityReached, LeaseNotFound, NotHolder, StoreUnavailable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 DATABASE_FILE = "locks.sqlite3"
+#: says that there has been a database; see app.lock_files
+CREATED_FILE = "locks.created"
 #: rows that a grant may clean up for itself when the store is full of ended leases
 ROOM_ROWS = 100
 
@@ -75,6 +78,7 @@ class SqliteLockStore:
                 # A new row, not the old one changed: only a new row has a new, higher fencing token.
                 connection.execute("DELETE FROM distributed_locks WHERE id = ?", (stored.fencing_token,))
             self._make_room(connection, now_ms)
+            self._ensure_marker()
             lease = Lease(resource, owner, "", "", 0, "").granted(now_ms, ttl_seconds)
             lease.fencing_token = _insert(connection, lease)
             return lease
@@ -204,6 +208,15 @@ class SqliteLockStore:
                 return
         raise CapacityReached(self._max_locks)
 
+    def _ensure_marker(self) -> None:
+        """See to it that no lease is granted whose loss would go unnoticed, whatever was killed at the first start."""
+        try:
+            os.stat(f"{self._var_dir}/{CREATED_FILE}")
+        except FileNotFoundError:
+            from app.lock_files import ensure_files
+
+            ensure_files(self._var_dir)
+
     def _write(self, work: Callable[[sqlite3.Connection, int], T]) -> T:
         """Run ``work(connection, now_ms)`` in a transaction that holds the write lock from its beginning.
 
@@ -221,10 +234,10 @@ class SqliteLockStore:
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             return self._attempt(work)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             return self._mend_and_retry(work, error)
 
-    def _mend_and_retry(self, work: Callable[[sqlite3.Connection], T], error: sqlite3.Error) -> T:
+    def _mend_and_retry(self, work: Callable[[sqlite3.Connection], T], error: Exception) -> T:
         """Make the database where there has never been one, and run the work again; else say what is wrong."""
         from app.lock_files import database_fault, make_if_never_made
 

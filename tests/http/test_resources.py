@@ -17,6 +17,7 @@ NAMES_BY_TARGET = [
     ("/locks/%20", " "),
     ("/locks/a+b", "a+b"),
     ("/locks/a%2Bb", "a+b"),
+    ("/locks/%61+b", "a+b"),
     ("/locks/a%2bb", "a+b"),
     ("/locks/a%25b", "a%b"),
     ("/locks/a%2525b", "a%25b"),

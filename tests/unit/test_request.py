@@ -534,6 +534,7 @@ JSON_FIRST_OR_EQUAL = [
     # The most specific range decides, not the highest weight.
     "text/html;q=0.1, text/*;q=1, application/json;q=0.5",
     "*/*;q=1, text/html;q=0.1",
+    "text/html;q=5, application/json",
     # Weights that are none
     "text/html;q=",
     "text/html;q",

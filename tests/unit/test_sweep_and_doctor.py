@@ -14,12 +14,14 @@ from typing import Callable
 import pytest
 
 import app
+from app import maintenance
 from app.clock import SystemClock
 from app.errors import LeaseNotFound, StoreUnavailable
 from app.file_rate_limits import FileRateLimitStorage
 from app.sqlite_locks import SqliteLockStore
 from tests.clocks import ManualClock
 from tests.doors import Site, modes_below
+from tools import hosted, sweep
 
 PROJECT = Path(app.__file__).parents[1]
 TOOLS = ("sweep", "doctor")
@@ -117,6 +119,16 @@ def test_unacceptable_settings_are_told_by_name_and_nothing_is_done(site, tool):
     assert content(site.var) == before
 
 
+def test_new_files_are_the_owners_alone_from_the_beginning_on(monkeypatch):
+    monkeypatch.delenv("GATEWAY_INTERFACE", raising=False)
+    before = os.umask(0)
+    try:
+        hosted.begin()
+    finally:
+        begun = os.umask(before)
+    assert begun == 0o077
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_what_a_tool_makes_is_for_its_user_alone(site, tool):
     assert run(site, tool).returncode == 0
@@ -202,9 +214,6 @@ def test_a_sweep_tells_when_the_database_is_damaged(site):
 
 
 def test_a_disk_that_knows_no_locks_is_told_in_words(site, capsys, monkeypatch):
-    from app import maintenance
-    from tools import sweep
-
     def no_locks(descriptor: int) -> bool:
         raise OSError(37, "No locks available")
 
