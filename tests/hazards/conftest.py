@@ -30,6 +30,7 @@ def open_folder():
     folder = tempfile.mkdtemp(prefix="kannuki-test-")
     os.chmod(folder, 0o755)
     yield Path(folder)
+    os.chmod(folder, 0o700)
     shutil.rmtree(folder)
 
 
@@ -64,9 +65,9 @@ def small_disk(tmp_path):
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "kannuki-test", folder], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "kannuki-test", folder], capture_output=True
     )
-    requires(mounted.returncode == 0, f"a tmpfs of its own, which root can mount: {mounted.stderr.strip()}")
+    requires(mounted.returncode == 0, "root, to mount a small disk (tmpfs)")
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
 

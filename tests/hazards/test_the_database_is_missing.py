@@ -88,6 +88,16 @@ def test_the_operators_word_beside_a_whole_database_frees_nothing(store, databas
     assert isinstance(store.acquire("r", "thief", 60), Held)
 
 
+def test_a_marker_that_got_lost_is_made_again_before_the_next_grant(store, database, tmp_path):
+    (tmp_path / "locks.created").unlink()
+
+    store.acquire("another", "o", 60)
+
+    database.unlink()
+    with pytest.raises(StoreUnavailable):
+        store.acquire("r", "thief", 60)
+
+
 def test_the_first_start_needs_nothing_but_the_folder(tmp_path, clock):
     store = SqliteLockStore(str(tmp_path), clock)
 

@@ -176,6 +176,20 @@ def test_sweeper_deletes_nothing_else(storage, folder, clock, tmp_path):
     assert (tmp_path / "victim").read_bytes() == b"precious"
 
 
+def test_where_cron_is_missing_the_shares_of_requests_reach_every_stale_file(storage, folder, clock, tmp_path):
+    """Also behind more living files than one share looks at: what is never reached fills the inode quota."""
+    sweeper = build_sweeper(str(tmp_path), clock)
+    for number in range(1500):
+        path = window_file(folder, f"client {number}")
+        path.write_bytes(b"{}")
+        set_age(path, clock, 10 if number % 50 else 100_000)
+
+    for _ in range(60):
+        sweeper.sweep_a_share()
+
+    assert len(list(folder.iterdir())) == 1470
+
+
 def test_a_folder_that_has_never_been_made_is_swept_clean(tmp_path, clock):
     swept = build_sweeper(str(tmp_path), clock).sweep()
 

@@ -58,6 +58,17 @@ def contend(var_dir: str, owner: str, first_at: str, gap_seconds: str, *resource
     return grants
 
 
+def start_first(owner: str, first_at: str, gap_seconds: str, *folders: str) -> list[int]:
+    """Acquire something in each folder, where there is no database yet, at set moments; report the tokens."""
+    tokens: list[int] = []
+    for number, folder in enumerate(folders):
+        wait_until(float(first_at) + number * float(gap_seconds))
+        lease = locks(folder).acquire(f"of {owner}", owner, 600)
+        assert isinstance(lease, Lease)
+        tokens.append(lease.fencing_token)
+    return tokens
+
+
 def contend_at_expiry(var_dir: str, owner: str, *ends: str) -> list[list[object]]:
     """Ask for resources again and again around the moment at which each ends, given as resource=moment."""
     store = locks(var_dir)
@@ -210,6 +221,7 @@ ROLES = {
         hit_stale_windows,
         hold_and_renew,
         live_dangerously,
+        start_first,
         sweep_for_ever,
     )
 }

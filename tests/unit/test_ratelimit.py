@@ -31,6 +31,10 @@ MINUTE_MS = 60_000
 # Which client
 
 
+def groups_of(address: ipaddress.IPv6Address) -> list[int]:
+    return [int(address) >> shift & 0xFFFF for shift in range(112, -1, -16)]
+
+
 def key_by_ipaddress(address: str) -> str:
     try:
         found = ipaddress.ip_address(address)
@@ -38,8 +42,7 @@ def key_by_ipaddress(address: str) -> str:
         return UNKNOWN_CLIENT
     if found.version == 6:
         if found.ipv4_mapped is None:
-            groups = [int(group, 16) for group in found.exploded.partition("%")[0].split(":")]
-            return "ip:" + ":".join(f"{group:x}" for group in groups[:4]) + "::/64"
+            return "ip:" + ":".join(f"{group:x}" for group in groups_of(found)[:4]) + "::/64"
         found = found.ipv4_mapped
     return f"ip:{found}"
 
@@ -47,14 +50,15 @@ def key_by_ipaddress(address: str) -> str:
 def spellings(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[str]:
     if address.version == 4:
         return [str(address), f"::ffff:{address}", f"0:0:0:0:0:FFFF:{address}", f"::{address}", f"64:ff9b::{address}"]
-    head = address.exploded.rpartition(":")[0].rpartition(":")[0]
+    groups = [f"{group:x}" for group in groups_of(address)]
     tail = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return [
         address.compressed,
         address.exploded,
         address.compressed.upper(),
-        f"{head}:{tail}",
-        ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":")),
+        ":".join(groups),
+        ":".join(group.zfill(4) for group in groups),
+        ":".join([*groups[:6], str(tail)]),
     ]
 
 

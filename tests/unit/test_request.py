@@ -99,10 +99,14 @@ PLACES = [
     (AT_ROOT, "/locks/%00", "", [b"locks", b"\0"]),
     (AT_ROOT, "/locks/\xe9", "", [b"locks", b"\xe9"]),
     (AT_ROOT, "/%6C%6f%63%6B%73/x", "", [b"locks", b"x"]),
-    # A slash stays one: it never makes a shorter name, and leads to another route
-    (AT_ROOT, "/locks/a%2Fb", "", [b"locks", b"a", b"b"]),
-    (AT_ROOT, "/locks/a%2fb", "", [b"locks", b"a", b"b"]),
-    (AT_ROOT, "/locks%2Fx", "", [b"locks", b"x"]),
+    # An encoded slash is part of its segment, and so never makes another address
+    (AT_ROOT, "/locks/a%2Fb", "", [b"locks", b"a/b"]),
+    (AT_ROOT, "/locks/a%2fb/renew", "", [b"locks", b"a/b", b"renew"]),
+    (AT_ROOT, "/locks%2Fx", "", [b"locks/x"]),
+    (AT_ROOT, "/%2Flocks", "", [b"/locks"]),
+    (AT_ROOT, "/index.cgi%2Flocks", "", [b"index.cgi/locks"]),
+    (IN_FOLDERS, "/a%2Fb/locks", "/a/b", [b"a/b", b"locks"]),
+    (IN_FOLDER, "/kannuki%2Flocks/x", "/kannuki", [b"kannuki/locks", b"x"]),
     (AT_ROOT, "/locks//x", "", [b"locks", b"", b"x"]),
     (AT_ROOT, "//locks/x", "", [b"", b"locks", b"x"]),
     # Dots are names
@@ -176,9 +180,17 @@ def test_without_a_path_in_the_request_line_the_path_info_counts(script_name, pa
     assert located(script_name, uri, path_info) == (base, segments)
 
 
-names = st.binary(max_size=12).map(lambda raw: raw.replace(b"/", b"")) | st.sampled_from(
-    [b"", b".", b"..", b"%", b"%41"]
-)
+@pytest.mark.parametrize("uri", [None, ""])
+def test_a_raw_path_under_another_name_counts_where_there_is_no_request_line(uri):
+    """Some WSGI servers give RAW_URI in place of REQUEST_URI."""
+    environ = {"SCRIPT_NAME": "/kannuki", "RAW_URI": "/kannuki/locks/a%2Fb?c", "PATH_INFO": "/locks/a/b"}
+    found = request(**environ, **({} if uri is None else {"REQUEST_URI": uri}))
+    assert (found.base, found.segments) == ("/kannuki", [b"locks", b"a/b"])
+    found = request(**environ, REQUEST_URI="/kannuki/locks/x")
+    assert found.segments == [b"locks", b"x"]
+
+
+names = st.binary(max_size=12) | st.sampled_from([b"", b".", b"..", b"%", b"%41", b"a/b", b"/"])
 
 
 @given(
