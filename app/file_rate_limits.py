@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: how long a hit waits for the file of its window; longer, and waiting would cost more than one uncounted hit
 LOCK_BUDGET_SECONDS = 0.25
 _LOCK_PAUSE_SECONDS = 0.002
+#: how many names a partial clean-up reads at most; a directory can hold a hundred thousand
+NAMES_A_SHARE = 10_000
 _SAME_FILE_TRIES = 10
 _OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FILE_TYPE, _REGULAR_FILE = 0o170000, 0o100000
@@ -77,7 +79,7 @@ class FileRateLimitStorage:
 
         Args:
             max_age_seconds: files younger than this stay.
-            at_most: how many directory entries are looked at; None for all.
+            at_most: how many files are looked at, from a place that changes from call to call; None for all.
 
         Returns:
             How many files were deleted. A file that is in use is skipped.
@@ -85,17 +87,21 @@ class FileRateLimitStorage:
         Raises:
             OSError: the directory is there and cannot be read.
         """
-        deleted = 0
+        names = []
         try:
-            entries = os.scandir(self._directory)
+            with os.scandir(self._directory) as entries:
+                for entry in entries:
+                    names.append(entry.name)
+                    if at_most is not None and len(names) == NAMES_A_SHARE:
+                        break
         except FileNotFoundError:
             return 0
-        with entries:
-            for number, entry in enumerate(entries):
-                if number == at_most:
-                    break
-                deleted += _is_window_name(entry.name) and self._delete_if_stale(entry.path, max_age_seconds)
-        return deleted
+        if at_most is not None and len(names) > at_most:
+            # Not always the first: behind as many live files the stale ones would never be reached.
+            start = self._clock.now_ms() * at_most % len(names)
+            names = (names + names)[start : start + at_most]
+        windows = filter(_is_window_name, names)
+        return sum(self._delete_if_stale(f"{self._directory}/{name}", max_age_seconds) for name in windows)
 
     def _open_locked(self, path: str) -> int:
         deadline = monotonic() + LOCK_BUDGET_SECONDS

@@ -63,10 +63,12 @@ _ERRNO_REASONS = {errno.ENOSPC: "full", errno.EDQUOT: "full", errno.EROFS: "read
 
 
 def database_fault(error: Exception, var_dir: str) -> StoreUnavailable:
-    """Return what an error of SQLite, or of the system while making the files, means for the store."""
+    """Return what an error of SQLite, of the system or of a row's content means for the store."""
     if isinstance(error, OSError):
         reason = _ERRNO_REASONS.get(error.errno or 0, "unreadable")
         cause = f"cannot make the database, {errno.errorcode.get(error.errno or 0, 'unknown error')}"
+    elif isinstance(error, ValueError):
+        reason, cause = "corrupt", "a row holds an instant that is none"
     else:
         cause = str(error).partition("\n")[0]
         reason = next((reason for beginning, reason in _REASONS if cause.startswith(beginning)), "failing")
@@ -128,10 +130,13 @@ def ensure_files(var_dir: str) -> None:
     _write_once(f"{var_dir}/{CREATED_FILE}", _CREATED_TEXT)
     _unlink(f"{var_dir}/{ACCEPT_FILE}")
     try:
-        # Random bytes: a compressing file system would reserve nothing for zeros.
-        _write_once(f"{var_dir}/{RESERVE_FILE}", os.urandom(RESERVE_BYTES))
+        disk = os.statvfs(var_dir)
+        # Not the last free space: that is what grants need now.
+        if disk.f_bavail * disk.f_frsize > 2 * RESERVE_BYTES:
+            # Random bytes: a compressing file system would reserve nothing for zeros.
+            _write_once(f"{var_dir}/{RESERVE_FILE}", os.urandom(RESERVE_BYTES))
     except OSError:
-        return  # no room for a reserve now; locks work without
+        return  # a used-up quota; locks work without a reserve
 
 
 def free_reserve(var_dir: str) -> None:
@@ -153,18 +158,17 @@ def _make_tables(connection: Any, last_token: int) -> None:
 
 
 def _write_once(path: str, content: bytes) -> None:
-    """Write a file that has its whole content from its first moment, unless it is there."""
-    if os.path.exists(path):
+    """Write a file unless it is there. Only that it is there counts, so another may see it before its end."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
         return
-    unfinished = f"{path}.{os.getpid()}"
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         if os.write(descriptor, content) != len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(descriptor)
-        os.rename(unfinished, path)
     except OSError:
-        _unlink(unfinished)
+        _unlink(path)
         raise
     finally:
         os.close(descriptor)

@@ -23,7 +23,7 @@ CHUNK_ROWS_LEAST, CHUNK_ROWS_FIRST, CHUNK_ROWS_MOST = 10, 100, 2000
 #: cron may run once an hour at the slowest; a stamp older than two hours says that it does not run
 OVERDUE_SECONDS = 7200
 #: what one request may do of the work where cron does not run
-SHARE_ROWS, SHARE_ENTRIES = 50, 500
+SHARE_ROWS, SHARE_FILES = 50, 500
 
 
 class Swept:
@@ -78,13 +78,18 @@ class Sweeper:
 
     def sweep_a_share(self) -> None:
         """Do a bounded part of the work where no sweep has run for long; a fault here is left to the next sweep."""
-        try:
-            if not self._is_overdue():
-                return
-            self._locks.delete_expired(self._settings.KEEP_EXPIRED_SECONDS, SHARE_ROWS)
-            self._windows.delete_stale(self._stale_seconds(), SHARE_ENTRIES)
-        except (OSError, StoreUnavailable):
-            return
+        for share in (self._delete_some_windows, self._delete_some_leases):
+            try:
+                if self._is_overdue():
+                    share()
+            except (OSError, StoreUnavailable):
+                continue
+
+    def _delete_some_windows(self) -> None:
+        self._windows.delete_stale(self._stale_seconds(), SHARE_FILES)
+
+    def _delete_some_leases(self) -> None:
+        self._locks.delete_expired(self._settings.KEEP_EXPIRED_SECONDS, SHARE_ROWS)
 
     def _stale_seconds(self) -> int:
         """Twice the longest window, so that a live window is never deleted near its end."""
@@ -113,7 +118,8 @@ class Sweeper:
 
     def _is_overdue(self) -> bool:
         try:
-            return time() - os.stat(f"{self._var_dir}/{STAMP_FILE}").st_mtime > OVERDUE_SECONDS
+            age_seconds = time() - os.stat(f"{self._var_dir}/{STAMP_FILE}").st_mtime
+            return not 0 <= age_seconds <= OVERDUE_SECONDS
         except FileNotFoundError:
             return True
 

@@ -6,6 +6,8 @@ one source is ``var/config.py``.
 
 from __future__ import annotations
 
+import sys
+
 from app.errors import SettingsError
 from app.ratelimit import DEFAULT_RATE_LIMITS
 
@@ -146,10 +148,12 @@ def _assignments(source: bytes) -> dict[str, Any]:
         fault = f"line {place} is not Python." if place and b"\0" not in source else "the file is not text in UTF-8."
         raise SettingsError([fault]) from None
     names: dict[str, Any] = {}
+    standard_output, sys.stdout = sys.stdout, sys.stderr  # a print would come before the headers of a CGI answer
     try:
         exec(code, names)
     except BaseException as error:
-        raise SettingsError(
-            [f"the file stops with {type(error).__name__}; it may hold plain assignments only."]
-        ) from None
+        kind = type(error).__name__
+        raise SettingsError([f"the file stops with {kind}; it may hold plain assignments only."]) from None
+    finally:
+        sys.stdout = standard_output
     return {name: value for name, value in names.items() if not name.startswith("__")}

@@ -149,13 +149,24 @@ class SqliteLockStore:
         return self._run(work)
 
     def check(self) -> None:
-        """Return if a lock could be granted now: a write is begun, carried to the journal, and rolled back."""
+        """Return if a lock could be granted now: a lease is written, as far as the journal, and rolled back."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute("UPDATE lock_totals SET stored = stored")
-            connection.execute("SELECT COUNT(*) FROM (SELECT 1 FROM distributed_locks LIMIT 1)").fetchone()
+            # A resource cannot have this name, so nothing that is stored is in the way.
+            _insert(connection, Lease("\0", "", "", "", 0, ""))
 
+        self._run(work)
+
+    def verify(self) -> None:
+        """Return if every page of the database is sound and a lock could be granted; reads the whole file."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            found: str = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if found != "ok":
+                raise StoreUnavailable("corrupt", found.partition("\n")[0])
+
+        self.check()
         self._run(work)
 
     def delete_expired(self, keep_seconds: int, chunk_rows: int) -> int:
@@ -176,7 +187,7 @@ class SqliteLockStore:
             StoreUnavailable: the present database works, or the folder cannot be written.
         """
         try:
-            self.check()
+            self.verify()
         except StoreUnavailable as error:
             if error.reason not in ("missing", "corrupt"):
                 raise
@@ -234,7 +245,7 @@ class SqliteLockStore:
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             return self._attempt(work)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             return self._mend_and_retry(work, error)
 
     def _mend_and_retry(self, work: Callable[[sqlite3.Connection], T], error: Exception) -> T:
@@ -247,7 +258,7 @@ class SqliteLockStore:
         try:
             make_if_never_made(self._var_dir, self._connect, self._clock.now_ms())
             return self._attempt(work)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             raise database_fault(error, self._var_dir) from error
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:

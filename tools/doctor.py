@@ -39,7 +39,7 @@ def examine(var_dir: str, accept_new_database: bool) -> int:
         locks = build_lock_store(var_dir, settings, SystemClock())
         if accept_new_database:
             print(f"     {locks.accept_new_database()}")
-        locks.check()
+        locks.verify()
     except SettingsError as error:
         print(f"FAIL settings: {error.detail}")
         return 1

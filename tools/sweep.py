@@ -33,7 +33,7 @@ def sweep(var_dir: str, quiet: bool) -> int:
         return 1
     except OSError as error:
         print(
-            f"sweep: {error.filename} cannot be used: {error.strerror}. "
+            f"sweep: {error.filename or 'the file system'} cannot be used: {error.strerror}. "
             "Run this as the user that the website runs as, and check that the folder is there.",
             file=sys.stderr,
         )

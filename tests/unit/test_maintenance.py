@@ -192,7 +192,7 @@ def test_a_share_where_the_stamp_cannot_be_seen_does_no_harm(tmp_path):
 
 def test_a_share_of_real_stores_leaves_the_rest(tmp_path, monkeypatch):
     monkeypatch.setattr(maintenance, "SHARE_ROWS", 3)
-    monkeypatch.setattr(maintenance, "SHARE_ENTRIES", 4)
+    monkeypatch.setattr(maintenance, "SHARE_FILES", 4)
     clock = ManualClock()
     var = Site(tmp_path).var
     store = SqliteLockStore(str(var), clock)

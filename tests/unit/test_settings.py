@@ -383,3 +383,8 @@ def loop(path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_refused_and_not_taken_for_none(tmp_path, make):
     make(tmp_path / "config.py")
     assert told_of(str(tmp_path)) == "the file cannot be read by the user this runs as."
+
+
+def test_what_the_file_prints_never_comes_before_the_headers_of_an_answer(configure, capsys):
+    assert load(configure("print('hello')\nMAX_LOCKS = 5\n")).MAX_LOCKS == 5
+    assert capsys.readouterr().out == ""
