@@ -82,7 +82,7 @@ class Service:
     Args:
         settings: the settings in force.
         clock: gives the present instant in milliseconds.
-        locks: the lock store.
+        make_locks: makes the lock store. Done at the first use, so that a request which is refused before pays nothing.
         throttle: the rate limits.
         sweep_a_share: does a bounded part of the clean-up, where cron does not.
     """
@@ -91,15 +91,23 @@ class Service:
         self,
         settings: Settings,
         clock: SystemClock,
-        locks: LockStore,
+        make_locks: Callable[[], LockStore],
         throttle: Throttle,
         sweep_a_share: Callable[[], None],
     ) -> None:
         self.settings = settings
         self.clock = clock
-        self.locks = locks
+        self._make_locks = make_locks
+        self._locks: LockStore | None = None
         self.throttle = throttle
         self._sweep_a_share = sweep_a_share
+
+    @property
+    def locks(self) -> LockStore:
+        """The lock store."""
+        if self._locks is None:
+            self._locks = self._make_locks()
+        return self._locks
 
     def after_answer(self, request: Request) -> None:
         """Do what costs the client nothing because its answer is sent: at one change in some, a share of clean-up."""

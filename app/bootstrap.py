@@ -51,8 +51,13 @@ def build_service(var_dir: str, clock: SystemClock | None = None, under_cgi: boo
         clock,
         report=lambda text: log.line_once_a_minute(f"{var_dir}/rate-limits.fault", text),
     )
-    locks = build_lock_store(var_dir, settings, clock)
-    return Service(settings, clock, locks, throttle, lambda: build_sweeper(var_dir, clock).sweep_a_share())
+    return Service(
+        settings,
+        clock,
+        lambda: build_lock_store(var_dir, settings, clock),
+        throttle,
+        lambda: build_sweeper(var_dir, clock).sweep_a_share(),
+    )
 
 
 def build_sweeper(var_dir: str, clock: SystemClock | None = None) -> Sweeper:
@@ -81,15 +86,21 @@ def run_cgi(root_dir: str) -> None:
     """Answer the one request of a CGI process.
 
     Raises:
-        ImportError: Flask or one of its parts is not there.
+        ImportError: a page is asked for, and Flask or one of its parts is not there.
     """
     from app.cgi import run
-    from app.vendoring import add_library_path
 
-    add_library_path(root_dir)
-    from app.web import create_app
+    service = build_service(f"{root_dir}/{STATE_FOLDER}", under_cgi=True)
 
-    run(create_app(build_service(f"{root_dir}/{STATE_FOLDER}", under_cgi=True)))
+    def make_app() -> Flask:
+        from app.vendoring import add_library_path
+
+        add_library_path(root_dir)
+        from app.web import create_app
+
+        return create_app(service)
+
+    run(service, make_app)
 
 
 def build_lock_store(var_dir: str, settings: Settings, clock: SystemClock) -> SqliteLockStore:

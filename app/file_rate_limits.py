@@ -10,7 +10,7 @@ opening and locking, a sweep may have unlinked it, and hits in an unlinked file 
 from __future__ import annotations
 
 import fcntl
-import os
+import posix
 from time import monotonic, sleep
 
 from app.errors import RateLimitUnavailable
@@ -28,7 +28,7 @@ _LOCK_PAUSE_SECONDS = 0.002
 #: how many names a partial clean-up reads at most; a directory can hold a hundred thousand
 NAMES_A_SHARE = 10_000
 _SAME_FILE_TRIES = 10
-_OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN_FLAGS = posix.O_RDWR | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
 _FILE_TYPE, _REGULAR_FILE = 0o170000, 0o100000
 _SUFFIX = ".json"
 
@@ -70,7 +70,7 @@ class FileRateLimitStorage:
             try:
                 return self._count(descriptor, window_seconds * 1000, ceiling)
             finally:
-                os.close(descriptor)
+                posix.close(descriptor)
         except OSError as error:
             raise RateLimitUnavailable(_cause(error)) from error
 
@@ -89,7 +89,7 @@ class FileRateLimitStorage:
         """
         names = []
         try:
-            with os.scandir(self._directory) as entries:
+            with posix.scandir(self._directory) as entries:
                 for entry in entries:
                     names.append(entry.name)
                     if at_most is not None and len(names) == NAMES_A_SHARE:
@@ -108,7 +108,7 @@ class FileRateLimitStorage:
         for _ in range(_SAME_FILE_TRIES):
             descriptor = self._open(path)
             try:
-                _check_own_regular_file(os.fstat(descriptor))
+                _check_own_regular_file(posix.fstat(descriptor))
                 while not try_lock(descriptor):
                     if monotonic() > deadline:
                         raise _Unusable("in use for too long")
@@ -116,52 +116,52 @@ class FileRateLimitStorage:
                 if _is_at(path, descriptor):
                     return descriptor
             except BaseException:
-                os.close(descriptor)
+                posix.close(descriptor)
                 raise
-            os.close(descriptor)
+            posix.close(descriptor)
         raise _Unusable("replaced again and again")
 
     def _open(self, path: str) -> int:
         try:
-            return os.open(path, _OPEN_FLAGS | os.O_CREAT, 0o600)
+            return posix.open(path, _OPEN_FLAGS | posix.O_CREAT, 0o600)
         except FileNotFoundError:
-            os.makedirs(self._directory, mode=0o700, exist_ok=True)
-            return os.open(path, _OPEN_FLAGS | os.O_CREAT, 0o600)
+            _make_folder(self._directory)
+            return posix.open(path, _OPEN_FLAGS | posix.O_CREAT, 0o600)
 
     def _count(self, descriptor: int, window_ms: int, ceiling: int | None) -> tuple[int, float]:
         # One byte more than a record shows that something follows it.
-        raw = os.pread(descriptor, RECORD_BYTES + 1, 0)
+        raw = posix.pread(descriptor, RECORD_BYTES + 1, 0)
         before = _window(raw) if len(raw) <= RECORD_BYTES else None
         window = advance(before, self._clock.now_ms(), window_ms, ceiling)
         if window != before:
             # One write of the whole record: a process killed here leaves the old record or the new one.
-            if os.pwrite(descriptor, write_window(window), 0) != RECORD_BYTES:
+            if posix.pwrite(descriptor, write_window(window), 0) != RECORD_BYTES:
                 raise _Unusable("written in part")
             if len(raw) > RECORD_BYTES:
-                os.ftruncate(descriptor, RECORD_BYTES)
+                posix.ftruncate(descriptor, RECORD_BYTES)
         return window[0], window[1] / 1000
 
     def _delete_if_stale(self, path: str, max_age_seconds: int) -> bool:
         """Delete one file if it is stale; under its lock, so that no hit is between its opening and its writing."""
         try:
-            if not self._is_stale(os.stat(path, follow_symlinks=False), max_age_seconds):
+            if not self._is_stale(posix.stat(path, follow_symlinks=False), max_age_seconds):
                 return False
-            descriptor = os.open(path, _OPEN_FLAGS)
+            descriptor = posix.open(path, _OPEN_FLAGS)
             try:
                 if not (
                     try_lock(descriptor)
                     and _is_at(path, descriptor)
-                    and self._is_stale(os.fstat(descriptor), max_age_seconds)
+                    and self._is_stale(posix.fstat(descriptor), max_age_seconds)
                 ):
                     return False
-                os.unlink(path)
+                posix.unlink(path)
                 return True
             finally:
-                os.close(descriptor)
+                posix.close(descriptor)
         except OSError:
             return False  # gone meanwhile, or not ours: the next sweep sees it again
 
-    def _is_stale(self, status: os.stat_result, max_age_seconds: int) -> bool:
+    def _is_stale(self, status: posix.stat_result, max_age_seconds: int) -> bool:
         return (
             status.st_mode & _FILE_TYPE == _REGULAR_FILE
             and self._clock.now_ms() - status.st_mtime * 1000 > max_age_seconds * 1000
@@ -177,16 +177,16 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
-def _check_own_regular_file(status: os.stat_result) -> None:
-    if status.st_mode & _FILE_TYPE != _REGULAR_FILE or status.st_nlink > 1 or status.st_uid != os.geteuid():
+def _check_own_regular_file(status: posix.stat_result) -> None:
+    if status.st_mode & _FILE_TYPE != _REGULAR_FILE or status.st_nlink > 1 or status.st_uid != posix.geteuid():
         raise _Unusable("not a regular file of this user with one name")
 
 
 def _is_at(path: str, descriptor: int) -> bool:
     """Say whether the path still names the open file."""
-    opened = os.fstat(descriptor)
+    opened = posix.fstat(descriptor)
     try:
-        named = os.stat(path, follow_symlinks=False)
+        named = posix.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return False
     return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
@@ -202,6 +202,12 @@ def _window(raw: bytes) -> tuple[int, int] | None:
 def _is_window_name(name: str) -> bool:
     stem = name[: -len(_SUFFIX)]
     return name.endswith(_SUFFIX) and len(stem) == 64 and all(digit in "0123456789abcdef" for digit in stem)
+
+
+def _make_folder(path: str) -> None:
+    import os
+
+    os.makedirs(path, mode=0o700, exist_ok=True)
 
 
 def _cause(error: OSError) -> str:

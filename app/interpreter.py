@@ -1,11 +1,14 @@
 """Parts of CPython that a request needs, taken from where they cost least.
 
-Every request of a CGI script imports everything anew, and `json` and `hashlib` bring along many modules that a lock
-never uses. The compiled parts behind them are private to CPython, so each has the public module as its fallback, and
-tests hold the two alike.
+Every request of a CGI script imports everything anew, and `json`, `hashlib`, `os` and `sqlite3` bring along many
+modules that a lock never uses. The compiled parts behind them are private to CPython, so each has the public module as
+its fallback, and tests hold the two alike. (`posix`, which holds the system calls of `os`, needs none: it is built into
+every Python that runs on such a server.)
 """
 
 from __future__ import annotations
+
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ except ImportError:
     except ImportError:
         from hashlib import sha256 as _sha256
 
-__all__ = ["json_scanner", "quote_json", "sha256_hex"]
+__all__ = ["json_scanner", "load_sqlite", "quote_json", "sha256_hex"]
 
 
 class _ScannerContext:
@@ -81,3 +84,33 @@ def sha256_hex(text: str) -> str:
     """Return the SHA-256 of a text's UTF-8 bytes as 64 hexadecimal digits."""
     digest: str = _sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return digest
+
+
+def load_sqlite() -> Any:
+    """Return the module that has SQLite's `connect` and `Error`."""
+    if "functools" not in sys.modules:
+        alone = _sqlite_alone()
+        if alone:
+            return alone
+    import sqlite3
+
+    return sqlite3
+
+
+def _sqlite_alone() -> Any:
+    """Return the compiled part of `sqlite3` by itself, or None where there is none.
+
+    It wants only lru_cache of functools, for statements that are prepared twice. A request prepares each one once, so
+    a stand-in without a cache does, and spares the import of functools and all that functools imports.
+    """
+    stand_in: Any = type(sys)("functools")
+    stand_in.lru_cache = lambda maxsize: lambda prepare: prepare
+    sys.modules["functools"] = stand_in
+    try:
+        import _sqlite3
+
+        return _sqlite3
+    except ImportError:
+        return None
+    finally:
+        del sys.modules["functools"]

@@ -5,7 +5,7 @@ The lines name reasons only: no owner, no body, no address of a client, no path.
 
 from __future__ import annotations
 
-import os
+import posix
 import sys
 from time import time
 
@@ -30,13 +30,13 @@ def line_once_a_minute(stamp: str, text: str) -> None:
         text: the line.
     """
     try:
-        if 0 <= time() - os.stat(stamp).st_mtime < _QUIET_SECONDS:
+        if 0 <= time() - posix.stat(stamp).st_mtime < _QUIET_SECONDS:
             return
     except OSError:
         pass
     try:
-        os.close(os.open(stamp, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        os.utime(stamp)
+        posix.close(posix.open(stamp, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o600))
+        posix.utime(stamp)
     except OSError:
         pass
     line(text)

@@ -12,19 +12,22 @@ What holds it together:
 
 from __future__ import annotations
 
-import os
-import sqlite3
+import posix
 
 from app.errors import CapacityReached, LeaseNotFound, NotHolder, StoreUnavailable
+from app.interpreter import load_sqlite
 from app.lease import Held, Lease, instant_from_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from typing import Any, Callable, TypeVar
 
     from app.clock import SystemClock
 
     T = TypeVar("T")
+else:
+    sqlite3 = load_sqlite()
 
 DATABASE_FILE = "locks.sqlite3"
 #: says that there has been a database; see app.lock_files
@@ -222,7 +225,7 @@ class SqliteLockStore:
     def _ensure_marker(self) -> None:
         """See to it that no lease is granted whose loss would go unnoticed, whatever was killed at the first start."""
         try:
-            os.stat(f"{self._var_dir}/{CREATED_FILE}")
+            posix.stat(f"{self._var_dir}/{CREATED_FILE}")
         except FileNotFoundError:
             from app.lock_files import ensure_files
 
