@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from app import __version__, log
 from app.errors import (
-    PROBLEMS,
     Fault,
     InternalError,
     MalformedRequest,
@@ -245,6 +244,8 @@ def _about_service(service: Service, request: Request, headers: Headers) -> Resp
 
 
 def _about_problem(service: Service, request: Request, headers: Headers) -> Response:
+    from app.problems import PROBLEMS
+
     slug = request.segments[1].decode("latin-1")
     if slug not in PROBLEMS:
         raise PageNotFound

@@ -93,8 +93,9 @@ def run_cgi(root_dir: str) -> None:
     service = build_service(f"{root_dir}/{STATE_FOLDER}", under_cgi=True)
 
     def make_app() -> Flask:
-        from app.vendoring import add_library_path
+        from app.vendoring import add_library_path, keep_bytecode
 
+        keep_bytecode(root_dir)
         add_library_path(root_dir)
         from app.web import create_app
 

@@ -25,12 +25,9 @@ if TYPE_CHECKING:
 #: how long a hit waits for the file of its window; longer, and waiting would cost more than one uncounted hit
 LOCK_BUDGET_SECONDS = 0.25
 _LOCK_PAUSE_SECONDS = 0.002
-#: how many names a partial clean-up reads at most; a directory can hold a hundred thousand
-NAMES_A_SHARE = 10_000
 _SAME_FILE_TRIES = 10
-_OPEN_FLAGS = posix.O_RDWR | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
-_FILE_TYPE, _REGULAR_FILE = 0o170000, 0o100000
-_SUFFIX = ".json"
+OPEN_FLAGS = posix.O_RDWR | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
+SUFFIX = ".json"
 
 
 class _Unusable(OSError):
@@ -64,7 +61,7 @@ class FileRateLimitStorage:
         Raises:
             RateLimitUnavailable: the file could not be opened, locked or written; the hit was not counted.
         """
-        path = f"{self._directory}/{sha256_hex(key)}{_SUFFIX}"
+        path = f"{self._directory}/{sha256_hex(key)}{SUFFIX}"
         try:
             descriptor = self._open_locked(path)
             try:
@@ -87,21 +84,9 @@ class FileRateLimitStorage:
         Raises:
             OSError: the directory is there and cannot be read.
         """
-        names = []
-        try:
-            with posix.scandir(self._directory) as entries:
-                for entry in entries:
-                    names.append(entry.name)
-                    if at_most is not None and len(names) == NAMES_A_SHARE:
-                        break
-        except FileNotFoundError:
-            return 0
-        if at_most is not None and len(names) > at_most:
-            # Not always the first: behind as many live files the stale ones would never be reached.
-            start = self._clock.now_ms() * at_most % len(names)
-            names = (names + names)[start : start + at_most]
-        windows = filter(_is_window_name, names)
-        return sum(self._delete_if_stale(f"{self._directory}/{name}", max_age_seconds) for name in windows)
+        from app.stale_windows import delete_stale
+
+        return delete_stale(self._directory, self._clock.now_ms, max_age_seconds, at_most)
 
     def _open_locked(self, path: str) -> int:
         deadline = monotonic() + LOCK_BUDGET_SECONDS
@@ -113,7 +98,7 @@ class FileRateLimitStorage:
                     if monotonic() > deadline:
                         raise _Unusable("in use for too long")
                     sleep(_LOCK_PAUSE_SECONDS)
-                if _is_at(path, descriptor):
+                if is_at(path, descriptor):
                     return descriptor
             except BaseException:
                 posix.close(descriptor)
@@ -123,10 +108,10 @@ class FileRateLimitStorage:
 
     def _open(self, path: str) -> int:
         try:
-            return posix.open(path, _OPEN_FLAGS | posix.O_CREAT, 0o600)
+            return posix.open(path, OPEN_FLAGS | posix.O_CREAT, 0o600)
         except FileNotFoundError:
             _make_folder(self._directory)
-            return posix.open(path, _OPEN_FLAGS | posix.O_CREAT, 0o600)
+            return posix.open(path, OPEN_FLAGS | posix.O_CREAT, 0o600)
 
     def _count(self, descriptor: int, window_ms: int, ceiling: int | None) -> tuple[int, float]:
         # One byte more than a record shows that something follows it.
@@ -141,32 +126,6 @@ class FileRateLimitStorage:
                 posix.ftruncate(descriptor, RECORD_BYTES)
         return window[0], window[1] / 1000
 
-    def _delete_if_stale(self, path: str, max_age_seconds: int) -> bool:
-        """Delete one file if it is stale; under its lock, so that no hit is between its opening and its writing."""
-        try:
-            if not self._is_stale(posix.stat(path, follow_symlinks=False), max_age_seconds):
-                return False
-            descriptor = posix.open(path, _OPEN_FLAGS)
-            try:
-                if not (
-                    try_lock(descriptor)
-                    and _is_at(path, descriptor)
-                    and self._is_stale(posix.fstat(descriptor), max_age_seconds)
-                ):
-                    return False
-                posix.unlink(path)
-                return True
-            finally:
-                posix.close(descriptor)
-        except OSError:
-            return False  # gone meanwhile, or not ours: the next sweep sees it again
-
-    def _is_stale(self, status: posix.stat_result, max_age_seconds: int) -> bool:
-        return (
-            status.st_mode & _FILE_TYPE == _REGULAR_FILE
-            and self._clock.now_ms() - status.st_mtime * 1000 > max_age_seconds * 1000
-        )
-
 
 def try_lock(descriptor: int) -> bool:
     """Take an exclusive flock if it is free; it ends when the descriptor is closed, also by a kill."""
@@ -177,12 +136,17 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
+def is_regular_file(status: posix.stat_result) -> bool:
+    """Say whether a file is one, and not a folder, link, pipe or device."""
+    return status.st_mode & 0o170000 == 0o100000
+
+
 def _check_own_regular_file(status: posix.stat_result) -> None:
-    if status.st_mode & _FILE_TYPE != _REGULAR_FILE or status.st_nlink > 1 or status.st_uid != posix.geteuid():
+    if not is_regular_file(status) or status.st_nlink > 1 or status.st_uid != posix.geteuid():
         raise _Unusable("not a regular file of this user with one name")
 
 
-def _is_at(path: str, descriptor: int) -> bool:
+def is_at(path: str, descriptor: int) -> bool:
     """Say whether the path still names the open file."""
     opened = posix.fstat(descriptor)
     try:
@@ -197,11 +161,6 @@ def _window(raw: bytes) -> tuple[int, int] | None:
         return read_window(loads(raw)) if raw else None
     except NotJSON:
         return None
-
-
-def _is_window_name(name: str) -> bool:
-    stem = name[: -len(_SUFFIX)]
-    return name.endswith(_SUFFIX) and len(stem) == 64 and all(digit in "0123456789abcdef" for digit in stem)
 
 
 def _make_folder(path: str) -> None:

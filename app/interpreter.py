@@ -12,16 +12,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
-
-_make_scanner: Any
-try:
-    from _json import encode_basestring as quote_json
-    from _json import make_scanner as _make_scanner
-except ImportError:
-    from json.encoder import encode_basestring as quote_json
-
-    _make_scanner = None
+    from typing import Any
 
 try:
     from _sha2 import sha256 as _sha256  # type: ignore[import-not-found,unused-ignore]
@@ -31,7 +22,7 @@ except ImportError:
     except ImportError:
         from hashlib import sha256 as _sha256
 
-__all__ = ["json_scanner", "load_sqlite", "quote_json", "sha256_hex"]
+__all__ = ["load_sqlite", "quote_json", "scan_json", "sha256_hex"]
 
 
 class _ScannerContext:
@@ -48,36 +39,55 @@ class _ScannerContext:
         self.parse_constant = parse_constant
 
 
-def json_scanner(
-    object_pairs_hook: Callable[[list[tuple[str, Any]]], Any],
-    parse_int: Callable[[str], Any],
-    parse_constant: Callable[[str], Any],
-) -> Callable[[str, int], tuple[Any, int]]:
-    """Return a function that reads one JSON value from a text at an index, as (value, index behind it).
+def scan_json(text: str, start: int, object_pairs_hook: Any, parse_int: Any, parse_constant: Any) -> tuple[Any, int]:
+    """Read one JSON value from a text; return it and the index behind it.
 
-    It raises StopIteration where no value begins, ValueError for other faults and RecursionError for deep nesting.
+    The hooks are those of json.JSONDecoder.
+
+    Raises:
+        StopIteration: no value begins there.
+        ValueError: it is no JSON.
+        RecursionError: it is nested too deep for this interpreter.
     """
-    if _make_scanner is not None:
-        scan = _make_scanner(_ScannerContext(object_pairs_hook, parse_int, parse_constant))
+    context = _ScannerContext(object_pairs_hook, parse_int, parse_constant)
+    try:
+        from _json import make_scanner
+    except ImportError:
+        return _scan_json_publicly(text, start, context)
+    scan: Any = make_scanner
+    try:
+        found: tuple[Any, int] = scan(context)(text, start)
+    except SystemError:
+        # Up to 3.12 it takes its error class from json.decoder without importing it, and fails without one.
+        import json.decoder  # noqa: F401
 
-        def scan_once(text: str, index: int) -> tuple[Any, int]:
-            try:
-                found: tuple[Any, int] = scan(text, index)
-            except SystemError:
-                # Up to 3.12 it takes its error class from json.decoder without importing it, and fails without one.
-                import json.decoder  # noqa: F401
+        found = scan(context)(text, start)
+    return found
 
-                found = scan(text, index)
-            return found
 
-        return scan_once
-    from json import JSONDecoder
+def _scan_json_publicly(text: str, start: int, context: _ScannerContext) -> tuple[Any, int]:
+    import json
+    import re
 
-    decoder: Any = JSONDecoder(
-        object_pairs_hook=object_pairs_hook, parse_int=parse_int, parse_constant=parse_constant, strict=True
+    # Python's own scanner takes more than JSON where int() does: "\\u+0e9" and digits of other scripts.
+    odd_escape = re.compile(r"(?<!\\)(?:\\\\)*\\u(?![0-9A-Fa-f]{4})")
+    if odd_escape.search(text) or re.search(r"[^\x00-\x7f]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text, flags=re.DOTALL)):
+        raise ValueError
+    decoder: Any = json.JSONDecoder(
+        object_pairs_hook=context.object_pairs_hook, parse_int=context.parse_int, parse_constant=context.parse_constant
     )
-    public_scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once
-    return public_scan
+    found: tuple[Any, int] = decoder.scan_once(text, start)
+    return found
+
+
+def quote_json(text: str) -> str:
+    """Return a text as a JSON string, other characters than ASCII as they are."""
+    try:
+        from _json import encode_basestring
+    except ImportError:
+        from json.encoder import encode_basestring
+    quoted: str = encode_basestring(text)
+    return quoted
 
 
 def sha256_hex(text: str) -> str:

@@ -45,7 +45,7 @@ _SCHEMA = (
         BEGIN UPDATE lock_totals SET stored = stored - 1; END""",
 )
 
-#: how SQLite's messages begin -> the reason of errors.STORE_FAULTS; error codes are there from Python 3.11 only
+#: how SQLite's messages begin -> the reason of problems.STORE_FAULTS; error codes are there from Python 3.11 only
 _REASONS = (
     ("database is locked", "busy"),
     ("database table is locked", "busy"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.errors import PROBLEMS, ValidationFailed
+from app.errors import ValidationFailed
 from app.jsontext import dumps
 
 TYPE_CHECKING = False
@@ -80,6 +80,8 @@ def problem_response(refusal: Refusal, base: str, headers: list[tuple[str, str]]
         base: the folder the service is installed in, for the problem's type.
         headers: what the answer carries besides.
     """
+    from app.problems import PROBLEMS
+
     status, title, _ = PROBLEMS[refusal.slug]
     document: dict[str, object] = {
         "type": problem_address(base, refusal.slug),

@@ -5,8 +5,15 @@ Only what needs Flask imports this module: each folder on the import path costs 
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+    from typing import Any
 
 
 def add_library_path(root: str) -> None:
@@ -44,3 +51,39 @@ def _environment_folders(root: str) -> list[str]:
     own = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     versions.sort(key=lambda name: (name == own, int(name[8:])), reverse=True)
     return [os.path.join(libraries, name, "site-packages") for name in versions]
+
+
+def keep_bytecode(root: str) -> None:
+    """Import what lies below the root with bytecode that is kept in var/ and is never older than its source.
+
+    The folders of a release may not be writable, or may hold the bytecode of another Python. And Python takes bytecode
+    for fresh if the source's size and second of change are what they were, so a file uploaded twice in one second could
+    go on running as it was before. (sys.pycache_prefix alone would do without the bytecode of Python's own library too,
+    which costs more than it saves.)
+    """
+
+    class Loader(SourceFileLoader):
+        def path_stats(self, path: Any) -> dict[str, Any]:
+            found = os.stat(path)
+            changed = hash((found.st_mtime_ns, found.st_ctime_ns, found.st_ino)) & 0xFFFFFFFF
+            return {"mtime": changed, "size": found.st_size}
+
+        def get_code(self, fullname: str) -> CodeType | None:
+            sys.pycache_prefix = root + "/var/pycache"
+            try:
+                return super().get_code(fullname)
+            except (EOFError, TypeError, ValueError):  # bytecode that a full disk cut off
+                try:
+                    os.unlink(importlib.util.cache_from_source(self.path))
+                except OSError:
+                    pass
+                return super().get_code(fullname)
+            finally:
+                sys.pycache_prefix = None
+
+    def find(folder: str) -> FileFinder:
+        if not (folder + "/").startswith(root + "/"):
+            raise ImportError
+        return FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (Loader, SOURCE_SUFFIXES))
+
+    sys.path_hooks.insert(0, find)

@@ -15,8 +15,8 @@ from waitress.server import create_server
 
 from app.api import ANY, ROUTES
 from app.bootstrap import build_service
-from app.errors import PROBLEMS
 from app.file_rate_limits import FileRateLimitStorage
+from app.problems import PROBLEMS
 from app.ratelimit import DEFAULT_RATE_LIMITS
 from app.settings import SETTINGS
 from app.web import create_app

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from app import errors
-from app.errors import PROBLEMS, STORE_FAULTS, Fault, Refusal
+from app.errors import Fault, Refusal
+from app.problems import PROBLEMS, STORE_FAULTS
 from app.response import REASONS
 
 #: slugs of the table that this version documents and never answers with

@@ -8,8 +8,9 @@ import json
 import pytest
 
 from app import errors
-from app.errors import PROBLEMS, Fault
+from app.errors import Fault
 from app.lease import Lease
+from app.problems import PROBLEMS
 from app.response import (
     REASONS,
     Response,

@@ -1,0 +1,151 @@
+"""What public_html/index.cgi turns to when it cannot go straight to the answer.
+
+Another Python is tried where the one at hand is too old, the code is compiled where that has not been done, and what is
+missing is said readably. This file parses on every Python from 2.7 on, or one that is too old could not say so.
+"""
+
+import os
+import sys
+
+OLDEST = (3, 9)
+FLASK_PARTS = ("flask", "werkzeug", "jinja2", "click", "blinker", "itsdangerous", "markupsafe")
+
+# Where a newer Python may be if the first line names one that is too old; %d stands for the 11 of 3.11.
+PYTHONS = (
+    "/usr/local/bin/python3.%d",
+    "/usr/bin/python3.%d",
+    "/opt/alt/python3%d/bin/python3",
+    "/usr/local/bin/python3",
+    "/usr/bin/python3",
+)
+
+
+def begin(root, script):
+    """Answer the request, by the long way; what stands in the way is said in the answer.
+
+    root is the project's folder, script the path of index.cgi.
+    """
+    if sys.version_info < OLDEST:
+        try_newer_pythons(script)
+        fault(
+            "The service needs Python 3.9 or newer and was started by Python %d.%d." % sys.version_info[:2],
+            "Write the path of a newer one into the first line of index.cgi, as in #!/usr/bin/python3.11 -IS; "
+            "ask your host which there are, or choose one in the host's control panel.",
+        )
+        return
+    try:
+        os.umask(0o077)  # nobody else on the server may read what is kept in var/
+        names, facts, hot, others = compile_lane(root)
+        names["run"](root, facts, hot, others)
+    except Exception as error:
+        report(error)
+
+
+def report(error):
+    """Say why the service could not start."""
+    sys.excepthook(*sys.exc_info())
+    missing = ((isinstance(error, ImportError) and error.name) or "").partition(".")[0]
+    if missing in FLASK_PARTS:
+        fault(
+            "The Python package %s is not installed." % missing,
+            "Run in the project's folder: python3 -m pip install --target vendor -r app/requirements.txt "
+            "and upload the folder vendor too.",
+        )
+    else:
+        fault("The service could not start.", "The web server's error log says why.")
+
+
+def compile_lane(root):
+    """Compile app/ and keep the result for the next request; return the names of app.lane and what its run() takes."""
+    import marshal
+
+    folder = root + "/app"
+    names = {"__name__": "app.lane"}
+    exec(compiled(folder, "lane"), names)
+    facts = names["facts_about"](folder)  # before the files are read: what changes in between is noticed next time
+    codes = {}
+    for fact in facts:
+        stem = fact[0][: -len(".py")]
+        codes["app" if stem == "__init__" else "app." + stem] = compiled(folder, stem)
+    lane = codes.pop("app.lane")
+    hot = [codes.pop(name) for name in names["HOT"]]
+    others = {name: marshal.dumps(code) for name, code in codes.items()}
+    keep(root, marshal.dumps((lane, facts, hot, others)))
+    return names, facts, hot, others
+
+
+def compiled(folder, stem):
+    """Return the code of a source file, without what only people read."""
+    import __future__
+
+    path = folder + "/" + stem + ".py"
+    with open(path, "rb") as file:
+        # The flag does what the line does, and spares each request the import of a module that holds nothing else.
+        source = file.read().replace(b"from __future__ import annotations", b"", 1)
+    return compile(source, path, "exec", __future__.annotations.compiler_flag, True, 2)
+
+
+def keep(root, content):
+    """Write the file of compiled code, whole or not at all; where that cannot be, requests are slow but answered."""
+    folder = root + "/var/pycache"
+    path = folder + "/lane-" + sys.implementation.cache_tag
+    unfinished = path + "." + str(os.getpid())
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        try:
+            with open(unfinished, "wb") as file:
+                file.write(content)
+            os.rename(unfinished, path)
+        except OSError:
+            os.unlink(unfinished)
+    except OSError:
+        return
+
+
+def try_newer_pythons(script):
+    """Become a newer Python that runs the script; come back where there is none."""
+    places = [place % minor for minor in range(20, 8, -1) for place in PYTHONS if "%d" in place]
+    places += [place for place in PYTHONS if "%d" not in place]
+    # One that turns out to be too old as well goes on behind its own place in the list, so this ends.
+    try:
+        tried = int(os.environ.get("KANNUKI_PYTHONS_TRIED", "0"))
+    except ValueError:
+        tried = len(places)
+    for number in range(max(tried, 0), len(places)):
+        if os.access(places[number], os.X_OK):
+            os.environ["KANNUKI_PYTHONS_TRIED"] = str(number + 1)
+            try:
+                os.execv(places[number], [places[number], "-IS", script])
+            except OSError:
+                pass
+
+
+def fault(cause, cure):
+    """Answer 500 with what is wrong and what to do about it."""
+    import json
+
+    sys.stderr.write("kannuki: %s %s\n" % (cause, cure))
+    environ = os.environ
+    if "GATEWAY_INTERFACE" in environ:
+        try:
+            while os.read(0, 65536):  # the web server loses an answer that comes before its request was read
+                pass
+        except OSError:
+            pass
+    base = environ.get("SCRIPT_NAME", "").rpartition("/")[0]
+    if base.endswith("/public_html") and base + "/" not in environ.get("REQUEST_URI", "").partition("?")[0]:
+        base = base[: -len("/public_html")]  # the project's own .htaccess sent an address above public_html/ here
+    if "text/html" in environ.get("HTTP_ACCEPT", ""):
+        media_type = "text/html; charset=utf-8"
+        page = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Internal error.</title>\n'
+        page += "<h1>Internal error.</h1>\n<p>%s</p>\n<p>%s</p>\n</html>\n" % (cause, cure)
+    else:
+        media_type = "application/problem+json"
+        problem = [("type", base + "/problems/internal-error"), ("title", "Internal error."), ("status", 500)]
+        problem.append(("detail", cause + " " + cure))
+        page = "{" + ", ".join(json.dumps(name) + ": " + json.dumps(value) for name, value in problem) + "}\n"
+    if environ.get("REQUEST_METHOD") == "HEAD":
+        page = ""
+    head = "Status: 500 Internal Server Error\r\nContent-Type: %s\r\n" % media_type
+    sys.stdout.write(head + "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\r\n" + page)
+    sys.stdout.flush()
