@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 try:
-    from _sha2 import sha256 as _sha256  # type: ignore[import-not-found,unused-ignore]
+    # By version, not by trial: looking for a module that is not there reads every folder of the import path.
+    if sys.version_info >= (3, 12):
+        import _sha2 as _hashes
+    else:
+        import _sha256 as _hashes  # type: ignore[import-not-found, unused-ignore]
 except ImportError:
-    try:
-        from _sha256 import sha256 as _sha256  # type: ignore[import-not-found,no-redef,unused-ignore]
-    except ImportError:
-        from hashlib import sha256 as _sha256
+    import hashlib as _hashes  # type: ignore[no-redef, unused-ignore]
 
 __all__ = ["load_sqlite", "quote_json", "scan_json", "sha256_hex"]
 
@@ -92,7 +93,7 @@ def quote_json(text: str) -> str:
 
 def sha256_hex(text: str) -> str:
     """Return the SHA-256 of a text's UTF-8 bytes as 64 hexadecimal digits."""
-    digest: str = _sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest: str = _hashes.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return digest
 
 

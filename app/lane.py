@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any
 
-    Facts = list[tuple[str, int, int, int, int]]
+    Facts = tuple[int, int, int, int]
 
 #: what every request needs, each after what it imports: run one after the other, without a search
 HOT = (
@@ -44,29 +44,39 @@ HOT = (
 )
 
 
-def facts_about(folder: str) -> Facts:
-    """Return what changes when a source file changes, for each one in a folder."""
-    facts = []
-    for name in posix.listdir(folder):
-        if name.endswith(".py"):
-            seen = posix.stat(f"{folder}/{name}")
-            facts.append((name, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino))
-    return facts
+def path_of(root: str, module: str) -> str:
+    """Return the path of a module's source file."""
+    return f"{root}/app/__init__.py" if module == "app" else f"{root}/app/{module[4:]}.py"
+
+
+def lane_path(root: str) -> str:
+    """Return the path of the file of compiled code for this Python."""
+    return f"{root}/var/pycache/lane-{sys.implementation.cache_tag}"
+
+
+def facts_about(path: str) -> Facts:
+    """Return what changes when a source file changes."""
+    seen = posix.stat(path)
+    return seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino
 
 
 class _Finder:
-    """Finds what is imported only when it is needed in the same file of compiled code."""
+    """Finds in the same file of compiled code what is imported only when it is needed."""
 
-    def __init__(self, root: str, others: dict[str, bytes]) -> None:
+    def __init__(self, root: str, others: dict[str, tuple[Facts, bytes]]) -> None:
         self._root = root
         self._others = others
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
-        """Return the spec of a module of app/, or None."""
+        """Return the spec of a module of app/, or None, which leaves the module to Python's own finders."""
         if name not in self._others:
             return None
+        origin = path_of(self._root, name)
+        if self._others[name][0] != facts_about(origin):
+            posix.unlink(lane_path(self._root))  # the next request compiles all anew
+            return None
         make_spec: Any = type(sys.__spec__)
-        spec = make_spec(name, self, origin=f"{self._root}/{name.replace('.', '/')}.py")
+        spec = make_spec(name, self, origin=origin)
         spec.has_location = True
         return spec
 
@@ -75,23 +85,23 @@ class _Finder:
 
     def exec_module(self, module: ModuleType) -> None:
         """Run a module's code."""
-        exec(marshal.loads(self._others[module.__name__]), module.__dict__)
+        exec(marshal.loads(self._others[module.__name__][1]), module.__dict__)
 
 
-def run(root: str, facts: Facts, hot: list[CodeType], others: dict[str, bytes]) -> bool:
+def run(root: str, hot: list[tuple[Facts, CodeType]], others: dict[str, tuple[Facts, bytes]]) -> bool:
     """Answer the request, if the compiled code is that of the source files; else return False.
 
     Args:
         root: the project's folder.
-        facts: what was seen of the source files when they were compiled.
-        hot: the code of the modules in HOT.
-        others: name -> marshalled code, for the other modules.
+        hot: for each module in HOT, what was seen of its source file when it was compiled, and its code.
+        others: for each other module, the same, with the code still marshalled.
     """
-    if facts != facts_about(f"{root}/app"):
-        return False
+    for name, (facts, _) in (("app.lane", others["app.lane"]), *zip(HOT, hot)):
+        if facts != facts_about(path_of(root, name)):
+            return False
     gc.disable()  # a process that ends with its answer has nothing to collect
     make_module: Any = type(sys)
-    for name, code in zip(HOT, hot):
+    for name, (_, code) in zip(HOT, hot):
         module = sys.modules[name] = make_module(name)
         module.__file__ = code.co_filename
         if name == "app":

@@ -35,8 +35,9 @@ def begin(root, script):
         return
     try:
         os.umask(0o077)  # nobody else on the server may read what is kept in var/
-        names, facts, hot, others = compile_lane(root)
-        names["run"](root, facts, hot, others)
+        names, hot, others = compile_lane(root)
+        if not names["run"](root, hot, others):
+            fault("The files of the service are being changed.", "Try again when the upload has ended.")
     except Exception as error:
         report(error)
 
@@ -59,39 +60,37 @@ def compile_lane(root):
     """Compile app/ and keep the result for the next request; return the names of app.lane and what its run() takes."""
     import marshal
 
-    folder = root + "/app"
+    lane = compiled(root + "/app/lane.py")
     names = {"__name__": "app.lane"}
-    exec(compiled(folder, "lane"), names)
-    facts = names["facts_about"](folder)  # before the files are read: what changes in between is noticed next time
+    exec(lane, names)
     codes = {}
-    for fact in facts:
-        stem = fact[0][: -len(".py")]
-        codes["app" if stem == "__init__" else "app." + stem] = compiled(folder, stem)
-    lane = codes.pop("app.lane")
+    for file in os.listdir(root + "/app"):
+        if file.endswith(".py"):
+            name = "app" if file == "__init__.py" else "app." + file[: -len(".py")]
+            path = names["path_of"](root, name)
+            facts = names["facts_about"](path)  # before it is read: what changes in between is noticed next time
+            codes[name] = facts, compiled(path)
     hot = [codes.pop(name) for name in names["HOT"]]
-    others = {name: marshal.dumps(code) for name, code in codes.items()}
-    keep(root, marshal.dumps((lane, facts, hot, others)))
-    return names, facts, hot, others
+    others = {name: (facts, marshal.dumps(code)) for name, (facts, code) in codes.items()}
+    keep(names["lane_path"](root), marshal.dumps((lane, hot, others)))
+    return names, hot, others
 
 
-def compiled(folder, stem):
+def compiled(path):
     """Return the code of a source file, without what only people read."""
     import __future__
 
-    path = folder + "/" + stem + ".py"
     with open(path, "rb") as file:
         # The flag does what the line does, and spares each request the import of a module that holds nothing else.
         source = file.read().replace(b"from __future__ import annotations", b"", 1)
     return compile(source, path, "exec", __future__.annotations.compiler_flag, True, 2)
 
 
-def keep(root, content):
+def keep(path, content):
     """Write the file of compiled code, whole or not at all; where that cannot be, requests are slow but answered."""
-    folder = root + "/var/pycache"
-    path = folder + "/lane-" + sys.implementation.cache_tag
     unfinished = path + "." + str(os.getpid())
     try:
-        os.makedirs(folder, 0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         try:
             with open(unfinished, "wb") as file:
                 file.write(content)

@@ -33,13 +33,13 @@ def start(root):
 
         try:
             with open(root + "/var/pycache/lane-" + sys.implementation.cache_tag, "rb") as file:
-                lane, facts, hot, others = marshal.loads(file.read())
+                lane, hot, others = marshal.loads(file.read())
         except (OSError, EOFError, TypeError, ValueError):
             pass  # not compiled yet, or cut off
         else:
             names = {"__name__": "app.lane"}
             exec(lane, names)
-            if names["run"](root, facts, hot, others):
+            if names["run"](root, hot, others):
                 return
     from app.startup import begin
 
