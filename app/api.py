@@ -117,35 +117,25 @@ class Service:
             log.failure(error)
 
 
-class FailedService:
-    """Stands in for a service that may not start; every address answers with the reason.
-
-    Args:
-        reason: what the operator has to mend.
-    """
-
-    def __init__(self, reason: Unavailable) -> None:
-        self.reason = reason
-
-    def after_answer(self, request: Request) -> None:
-        """Do nothing: without settings nobody knows what is stale."""
-
-
-def handle(service: Service | FailedService, request: Request) -> Response:
+def handle(service: Service, request: Request) -> Response:
     """Answer a request. Raises nothing: what goes wrong becomes a problem document."""
     headers: Headers = []
     try:
-        if isinstance(service, FailedService):
-            return _answer_failed(service.reason, request)
         headers += _cors_headers(service, request)
         return _dispatch(service, request, headers)
     except Refusal as refusal:
-        if isinstance(refusal, StoreUnavailable):
-            log.line(f"lock store {refusal.reason}: {refusal.cause}")
+        _log(refusal)
         return problem_response(refusal, request.base, headers)
     except Exception as error:
         log.failure(error)
         return problem_response(InternalError(), request.base, headers)
+
+
+def _log(refusal: Refusal) -> None:
+    if isinstance(refusal, StoreUnavailable):
+        log.line(f"lock store {refusal.reason}: {refusal.cause}")
+    elif isinstance(refusal, SettingsError):
+        log.line(refusal.detail)
 
 
 def _dispatch(service: Service, request: Request, headers: Headers) -> Response:
@@ -216,24 +206,21 @@ def _list(service: Service, request: Request, headers: Headers) -> Response:
 def _health(service: Service, request: Request, headers: Headers) -> Response:
     try:
         service.locks.check()
-    except StoreUnavailable as error:
-        log.line(f"lock store {error.reason}: {error.cause}")
-        return _health_failure("lock_store", error, headers)
+    except Unavailable as error:
+        _log(error)
+        failure: dict[str, object] = {
+            "status": "fail",
+            "version": __version__,
+            "failed_check": "settings" if isinstance(error, SettingsError) else "lock_store",
+            "detail": error.detail,
+        }
+        return json_response(503, failure, [*error.headers(), *headers])
     access = "open" if not service.settings.API_KEYS else "keys"
     return json_response(200, {"status": "ok", "version": __version__, "access": access}, headers)
 
 
-def _health_failure(check: str, error: Unavailable, headers: Headers) -> Response:
-    document: dict[str, object] = {
-        "status": "fail",
-        "version": __version__,
-        "failed_check": check,
-        "detail": error.detail,
-    }
-    return json_response(503, document, [*error.headers(), *headers])
-
-
 def _about_service(service: Service, request: Request, headers: Headers) -> Response:
+    service.locks.check()  # a person who looks here wants to know
     document: dict[str, object] = {
         "service": "kannuki",
         "version": __version__,
@@ -300,7 +287,8 @@ def _lease_terms(service: Service, request: Request) -> tuple[str, str, int]:
 
 
 def _body_members(request: Request, may_be_empty: bool = False) -> dict[str, object]:
-    if request.has_form_type() and not may_be_empty:
+    """Return the members of the body's object. Where the body may be empty, an empty one needs no media type."""
+    if not may_be_empty and request.has_form_type():
         raise UnsupportedMediaType
     body = request.body()
     if may_be_empty and not body:
@@ -356,10 +344,12 @@ def _read_limit(raw: bytes | None, faults: list[Fault]) -> int:
 
 def _read_cursor(raw: bytes, faults: list[Fault]) -> str:
     try:
-        return bytes.fromhex(raw.decode("ascii")).decode("utf-8")
+        after = bytes.fromhex(raw.decode("ascii")).decode("utf-8")
     except ValueError:
+        after = ""
+    if after.encode("utf-8").hex() != raw.decode("latin-1"):
         faults.append(Fault("cursor", "invalid", "The cursor is not one that this service has given out."))
-        return ""
+    return after
 
 
 def _cors_headers(service: Service, request: Request) -> Headers:
@@ -385,10 +375,3 @@ def _preflight_headers(cors_headers: Headers, allowed: str) -> Headers:
         ("Access-Control-Allow-Headers", CORS_REQUEST_HEADERS),
         ("Access-Control-Max-Age", str(CORS_MAX_AGE_SECONDS)),
     ]
-
-
-def _answer_failed(reason: Unavailable, request: Request) -> Response:
-    log.line(reason.detail)
-    if request.segments == [b"health"] and request.method in ("GET", "HEAD"):
-        return _health_failure("settings" if isinstance(reason, SettingsError) else "installation", reason, [])
-    raise reason

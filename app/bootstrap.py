@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app import log
-from app.api import FailedService, Service
+from app.api import Service
 from app.clock import SystemClock
 from app.errors import SettingsError
 from app.settings import load
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STATE_FOLDER = "var"
 
 
-def build_service(var_dir: str, clock: SystemClock | None = None, under_cgi: bool = False) -> Service | FailedService:
+def build_service(var_dir: str, clock: SystemClock | None = None, under_cgi: bool = False) -> Service:
     """Return the service of a state folder.
 
     Args:
@@ -43,7 +43,9 @@ def build_service(var_dir: str, clock: SystemClock | None = None, under_cgi: boo
                 ]
             )
     except SettingsError as error:
-        return FailedService(error)
+        from app.failed_service import failed_service
+
+        return failed_service(error, clock)
     throttle = Throttle(
         _rate_limit_storage(var_dir, settings, clock),
         settings.RATE_LIMITS,

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from flask import Flask
 
-    from app.api import FailedService, Service
+    from app.api import Service
 
 _PIECE_BYTES = 65_536
 
 
-def run(service: Service | FailedService, make_app: Callable[[], Flask]) -> None:
+def run(service: Service, make_app: Callable[[], Flask]) -> None:
     """Answer the request that the CGI variables and standard input describe; ends the process.
 
     Args:
@@ -33,31 +33,65 @@ def run(service: Service | FailedService, make_app: Callable[[], Flask]) -> None
     posix.umask(0o077)
     # Bytes as Latin-1, all variables alike: what Python decodes by itself depends on the locale.
     environ = {name.decode("latin-1"): value.decode("latin-1") for name, value in posix.environ.items()}
+    environ.setdefault("REQUEST_METHOD", "GET")
     request = Request(environ, read_input, ends_by_itself=True)
-    if request.prefers_html():
-        _run_flask(make_app(), environ)
-        return
-    answer = render(service, request)
+    for_browser = request.prefers_html()
+    answer = ask_flask(make_app(), environ) if for_browser else render(service, request)
     drain()
     _write(answer)
     # The client is served with the end of the output. What comes now, it does not wait for.
     posix.close(1)
-    service.after_answer(request)
+    if not for_browser:  # the Flask application does it by itself
+        service.after_answer(request)
     # Without the interpreter's own end, which frees piece by piece what the end of the process frees at once.
     posix._exit(0)
 
 
-def render(service: Service | FailedService, request: Request) -> bytes:
+def render(service: Service, request: Request) -> bytes:
     """Return the whole answer to a request, as a CGI script writes it."""
     response = handle(service, request)
     body = response.body()
-    # Always a status line: without one Apache answers conditional requests itself.
-    lines = [f"Status: {response.status_line()}"]
-    lines += [f"{name}: {value}" for name, value in response.headers]
+    headers = response.headers
     if response.document is not None:
-        lines.append(f"Content-Length: {len(body)}")
-    head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
-    return head if request.method == "HEAD" else head + body
+        headers = [*headers, ("Content-Length", str(len(body)))]
+    return _message(response.status_line(), headers, b"" if request.method == "HEAD" else body)
+
+
+def ask_flask(app: Flask, environ: dict[str, Any]) -> bytes:
+    """Return the whole answer of the Flask application (PEP 3333), as a CGI script writes it."""
+    import sys
+
+    class Body:
+        read = staticmethod(read_input)
+
+    def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> Callable[..., Any]:
+        started[:] = [status, headers]
+        return pieces.append
+
+    started: list[Any] = []
+    pieces: list[bytes] = []
+    environ = {
+        **environ,
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "https" if environ.get("HTTPS", "").lower() in ("on", "1") else "http",
+        "wsgi.input": Body(),
+        "wsgi.input_terminated": True,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": True,
+    }
+    result: Any = app(environ, start_response)
+    pieces.extend(result)
+    result.close()
+    status, headers = started
+    return _message(status, headers, b"".join(pieces))
+
+
+def _message(status: str, headers: list[tuple[str, str]], body: bytes) -> bytes:
+    # Always a status line: without one Apache answers conditional requests itself.
+    lines = [f"Status: {status}", *[f"{name}: {value}" for name, value in headers]]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
 
 def read_input(size: int) -> bytes:
@@ -85,27 +119,3 @@ def _write(answer: bytes) -> None:
             answer = answer[posix.write(1, answer) :]
     except OSError:
         return  # the client is gone; what it asked for is done
-
-
-def _run_flask(app: Flask, environ: dict[str, Any]) -> None:
-    import sys
-    from wsgiref.handlers import BaseCGIHandler
-
-    class StandardInput:
-        """The body, as WSGI has it."""
-
-        read = staticmethod(read_input)
-
-    def answer_and_drain(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
-        answer = app(environ, start_response)
-        drain()
-        return answer
-
-    body: Any = StandardInput()
-    environ["wsgi.input_terminated"] = True
-    handler = BaseCGIHandler(body, sys.stdout.buffer, sys.stderr, environ, multithread=False, multiprocess=True)
-    handler.run(answer_and_drain)
-    try:
-        sys.stdout.flush()
-    except OSError:
-        posix._exit(0)  # the client is gone; Python would say so in the error log

@@ -121,7 +121,7 @@ def _sqlite_alone() -> Any:
         import _sqlite3
 
         return _sqlite3
-    except ImportError:
-        return None
+    except Exception:
+        return None  # not there, or one that wants more of functools
     finally:
         del sys.modules["functools"]

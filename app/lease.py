@@ -77,6 +77,10 @@ class Lease:
         return Lease(self.resource, self.owner, min(self.acquired_at, now), end, self.fencing_token, now)
 
 
+class NotAnInstant(Exception):
+    """A stored text that should be an instant is none."""
+
+
 class Held:
     """The answer to a contender: another owner holds the lease.
 
@@ -98,7 +102,18 @@ def instant_from_ms(ms: int) -> str:
 
 
 def ms_from_instant(instant: str) -> int:
-    """Return the milliseconds since 1970 of an instant written by :func:`instant_from_ms`."""
+    """Return the milliseconds since 1970 of an instant written by :func:`instant_from_ms`.
+
+    Raises:
+        NotAnInstant: the text is something else.
+    """
+    try:
+        return _ms_from_instant(instant)
+    except ValueError as error:
+        raise NotAnInstant from error
+
+
+def _ms_from_instant(instant: str) -> int:
     year, month, day = int(instant[0:4]), int(instant[5:7]), int(instant[8:10])
     # Days since 1970 in the Gregorian calendar, counted in years that begin in March so that a leap day comes last.
     if month < 3:

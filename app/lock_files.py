@@ -9,21 +9,21 @@ import errno
 import os
 
 from app.errors import StoreUnavailable
+from app.lease import NotAnInstant
 from app.sqlite_locks import CREATED_FILE, DATABASE_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-ACCEPT_FILE = "accept-new-database"
 RESERVE_FILE = "locks.reserve"
 #: a clean-up of 100 rows changes up to some 110 pages of 4 KiB, and its journal needs as much for a moment
 RESERVE_BYTES = 512 * 1024
 
 _CREATED_TEXT = (
-    b"A lock database was made in this folder. While this file is here and the database is not, the service refuses\n"
-    b"to work, because an empty database would free every lock. To start with an empty one on purpose, put an empty\n"
-    b"file named accept-new-database into this folder, or run python3 tools/doctor.py --accept-new-database.\n"
+    b"A lock database was made in this folder. While this file is here and the database is not, the service refuses to\n"
+    b"work: an empty database would free every lock. To start with an empty one on purpose, delete this file (and\n"
+    b"locks.sqlite3, if it is damaged), or run python3 tools/doctor.py --accept-new-database.\n"
 )
 
 #: set_at, the instant at which the end was last set, may be NULL in rows that another program has written
@@ -67,7 +67,7 @@ def database_fault(error: Exception, var_dir: str) -> StoreUnavailable:
     if isinstance(error, OSError):
         reason = _ERRNO_REASONS.get(error.errno or 0, "unreadable")
         cause = f"cannot make the database, {errno.errorcode.get(error.errno or 0, 'unknown error')}"
-    elif isinstance(error, ValueError):
+    elif isinstance(error, NotAnInstant):
         reason, cause = "corrupt", "a row holds an instant that is none"
     else:
         cause = str(error).partition("\n")[0]
@@ -78,21 +78,20 @@ def database_fault(error: Exception, var_dir: str) -> StoreUnavailable:
 
 
 def make_if_never_made(var_dir: str, connect: Callable[[], Any], now_ms: int) -> None:
-    """Make the database where there has never been one, or where the operator accepts a new one.
+    """Make the database where there has never been one, or where the operator has taken the marker away.
 
     Args:
         var_dir: the state folder.
         connect: opens the database file.
-        now_ms: the present instant; where the database replaces a lost one, its tokens begin there. No count of
-            grants can have reached the milliseconds since 1970 before.
+        now_ms: the present instant, at which its tokens begin. Should it replace a lost one, known of or not, no count
+            of grants can have reached the milliseconds since 1970 before.
 
     Raises:
         StoreUnavailable: there has been one, and it is gone.
         OSError: a file cannot be made.
     """
     # The marker before the size: the process that makes the database writes the marker last.
-    accepted = os.path.exists(f"{var_dir}/{ACCEPT_FILE}")
-    refused = not accepted and os.path.exists(f"{var_dir}/{CREATED_FILE}")
+    refused = os.path.exists(f"{var_dir}/{CREATED_FILE}")
     if _size(f"{var_dir}/{DATABASE_FILE}"):
         return  # another process has made it meanwhile, or it is unreadable: the next attempt will tell
     if refused:
@@ -102,7 +101,7 @@ def make_if_never_made(var_dir: str, connect: Callable[[], Any], now_ms: int) ->
         os.chmod(var_dir, 0o700)
     # Made here and not by SQLite, which would take its mode from the umask; the journal follows the file's mode.
     os.close(os.open(f"{var_dir}/{DATABASE_FILE}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    _make_tables(connect(), now_ms if accepted else 0)
+    _make_tables(connect(), now_ms)
     ensure_files(var_dir)
 
 
@@ -116,19 +115,18 @@ def accept_new(var_dir: str, now_ms: int) -> str:
     if _size(f"{var_dir}/{DATABASE_FILE}"):
         kept = f"{DATABASE_FILE}.damaged-{now_ms}"
         os.rename(f"{var_dir}/{DATABASE_FILE}", f"{var_dir}/{kept}")
-    os.close(os.open(f"{var_dir}/{ACCEPT_FILE}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    _unlink(f"{var_dir}/{CREATED_FILE}")
     return kept
 
 
 def ensure_files(var_dir: str) -> None:
-    """Make the marker and, where there is room, the reserve beside an existing database; a new one is accepted no more.
+    """Make the marker and, where there is room, the reserve beside an existing database.
 
     A process killed just after it has made the database leaves that undone.
     """
     if not _size(f"{var_dir}/{DATABASE_FILE}"):
         return
     _write_once(f"{var_dir}/{CREATED_FILE}", _CREATED_TEXT)
-    _unlink(f"{var_dir}/{ACCEPT_FILE}")
     try:
         disk = os.statvfs(var_dir)
         # Not the last free space: that is what grants need now.

@@ -68,9 +68,11 @@ class Sweeper:
         try:
             if not try_lock(descriptor):
                 return None
-            windows = self._windows.delete_stale(self._stale_seconds())
-            leases = self._delete_leases()
-            ensure_files(self._var_dir)
+            try:
+                windows = self._windows.delete_stale(self._stale_seconds())  # first: on a full disk it makes room
+            finally:
+                leases = self._delete_leases()
+                ensure_files(self._var_dir)
             self._stamp()
             return Swept(windows, leases)
         finally:

@@ -114,6 +114,7 @@ class InMemoryLockStore:
         if lease is None:
             raise LeaseNotFound
         if lease.owner != owner:
+            self._leases[resource] = lease
             raise NotHolder
         return lease
 

@@ -99,7 +99,7 @@ def client_key(remote_addr: str, forwarded_for: str, trusted_hops: int) -> str:
     if trusted_hops:
         entries = forwarded_for.split(",")
         if len(entries) >= trusted_hops and forwarded_for.strip():
-            address = entries[-trusted_hops]
+            address = _without_port(entries[-trusted_hops].strip())
     address = address.strip()
     if _ipv4_octets(address):
         return "ip:" + address
@@ -109,6 +109,13 @@ def client_key(remote_addr: str, forwarded_for: str, trusted_hops: int) -> str:
     if groups[:5] == [0, 0, 0, 0, 0] and groups[5] == 0xFFFF:
         return f"ip:{groups[6] >> 8}.{groups[6] & 255}.{groups[7] >> 8}.{groups[7] & 255}"
     return "ip:" + ":".join(f"{group:x}" for group in groups[:4]) + "::/64"
+
+
+def _without_port(entry: str) -> str:
+    """Return the address of an entry; some proxies write the client's port behind it, as in 192.0.2.1:443."""
+    if entry.startswith("["):
+        return entry[1:].partition("]")[0]
+    return entry.partition(":")[0] if entry.count(":") == 1 else entry
 
 
 def _ipv4_octets(address: str) -> list[int] | None:

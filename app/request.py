@@ -40,7 +40,7 @@ class Request:
         self._read = read
         self._ends_by_itself = ends_by_itself
         self.method = environ.get("REQUEST_METHOD", "GET")
-        if self.method == "POST" and self.header("X-HTTP-Method-Override").strip().upper() == "DELETE":
+        if self.method == "POST" and _says_delete(self.header("X-HTTP-Method-Override")):
             self.method = "DELETE"
         self.base, self.segments = _locate(environ)
 
@@ -127,6 +127,11 @@ class Request:
                 break
             body += piece
         return body
+
+
+def _says_delete(override: str) -> bool:
+    # A header that came twice arrives as one, with a comma.
+    return {said.strip().upper() for said in override.split(",")} == {"DELETE"}
 
 
 def _locate(environ: dict[str, str]) -> tuple[str, list[bytes]]:

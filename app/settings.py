@@ -136,14 +136,14 @@ def load(var_dir: str) -> Settings:
     except FileNotFoundError:
         return Settings({})
     except OSError:
-        raise SettingsError(["the file cannot be read by the user this runs as."]) from None
+        raise SettingsError(["the file, or the folder var/, cannot be read by the user this runs as."]) from None
     return Settings(_assignments(source))
 
 
 def _assignments(source: bytes) -> dict[str, Any]:
     try:
         code = compile(source, CONFIG_FILE, "exec")
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         place = getattr(error, "lineno", None)
         fault = f"line {place} is not Python." if place and b"\0" not in source else "the file is not text in UTF-8."
         raise SettingsError([fault]) from None

@@ -16,7 +16,7 @@ import posix
 
 from app.errors import CapacityReached, LeaseNotFound, NotHolder, StoreUnavailable
 from app.interpreter import load_sqlite
-from app.lease import Held, Lease, instant_from_ms
+from app.lease import Held, Lease, NotAnInstant, instant_from_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class SqliteLockStore:
         """
 
         def work(connection: sqlite3.Connection, now_ms: int) -> Lease:
-            lease = _held_by(owner, _select(connection, resource), now_ms).renewed(now_ms, ttl_seconds)
+            lease = _held_by(owner, connection, resource, now_ms).renewed(now_ms, ttl_seconds)
             _update(connection, lease)
             return lease
 
@@ -127,7 +127,7 @@ class SqliteLockStore:
         """
 
         def work(connection: sqlite3.Connection, now_ms: int) -> None:
-            lease = _held_by(owner, _select(connection, resource), now_ms)
+            lease = _held_by(owner, connection, resource, now_ms)
             connection.execute("DELETE FROM distributed_locks WHERE id = ?", (lease.fencing_token,))
 
         self._write(work)
@@ -248,7 +248,7 @@ class SqliteLockStore:
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             return self._attempt(work)
-        except (sqlite3.Error, OSError, ValueError) as error:
+        except (sqlite3.Error, OSError, NotAnInstant) as error:
             return self._mend_and_retry(work, error)
 
     def _mend_and_retry(self, work: Callable[[sqlite3.Connection], T], error: Exception) -> T:
@@ -261,7 +261,7 @@ class SqliteLockStore:
         try:
             make_if_never_made(self._var_dir, self._connect, self._clock.now_ms())
             return self._attempt(work)
-        except (sqlite3.Error, OSError, ValueError) as error:
+        except (sqlite3.Error, OSError, NotAnInstant) as error:
             raise database_fault(error, self._var_dir) from error
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -323,9 +323,14 @@ def _live(stored: Lease | None, now_ms: int) -> Lease:
     return lease
 
 
-def _held_by(owner: str, stored: Lease | None, now_ms: int) -> Lease:
+def _held_by(owner: str, connection: sqlite3.Connection, resource: str, now_ms: int) -> Lease:
+    stored = _select(connection, resource)
     lease = _live(stored, now_ms)
     if lease.owner != owner:
+        if lease is not stored:
+            # Seen on a clock that has been set back: from now on its end stands.
+            _update(connection, lease)
+            connection.execute("COMMIT")
         raise NotHolder
     return lease
 

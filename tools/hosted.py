@@ -18,3 +18,6 @@ def begin() -> None:
     if sys.version_info < (3, 9):  # noqa: UP036 - it is for those who start it with an older one
         sys.exit("This needs Python 3.9 or newer. Start it with a newer one, by its whole path.")
     os.umask(0o077)
+    if os.path.isdir(VAR_DIR) and os.stat(VAR_DIR).st_uid != os.geteuid():
+        # What another user makes in there, root included, the website could not use.
+        sys.exit("Run this as the user that the website runs as: the folder var/ belongs to another user.")

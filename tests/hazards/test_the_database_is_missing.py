@@ -66,24 +66,25 @@ def test_a_database_put_back_works_with_its_leases(store, database, tmp_path):
 
 
 @pytest.mark.parametrize("left", [None, b""], ids=["deleted", "zero bytes"])
-def test_the_operators_word_makes_one_new_database_with_higher_tokens(store, database, tmp_path, left):
+def test_the_operators_word_makes_one_new_database_with_higher_tokens(store, clock, database, tmp_path, left):
     before = store.read("r").fencing_token
     database.unlink()
     if left is not None:
         database.write_bytes(left)
-    (tmp_path / "accept-new-database").write_bytes(b"")
+    (tmp_path / "locks.created").unlink()
+    clock.advance(1)
 
     granted = store.acquire("r", "next", 60)
 
     assert granted.fencing_token > before
-    assert not (tmp_path / "accept-new-database").exists()
+    assert (tmp_path / "locks.created").exists()
     database.unlink()
     with pytest.raises(StoreUnavailable):
         store.acquire("r", "thief", 60)
 
 
 def test_the_operators_word_beside_a_whole_database_frees_nothing(store, database, tmp_path):
-    (tmp_path / "accept-new-database").write_bytes(b"")
+    (tmp_path / "locks.created").unlink()
 
     assert isinstance(store.acquire("r", "thief", 60), Held)
 
@@ -96,6 +97,15 @@ def test_a_marker_that_got_lost_is_made_again_before_the_next_grant(store, datab
     database.unlink()
     with pytest.raises(StoreUnavailable):
         store.acquire("r", "thief", 60)
+
+
+def test_tokens_rise_where_the_whole_state_folder_was_lost_unnoticed(store, clock, database, tmp_path):
+    before = store.read("r").fencing_token
+    for path in list(tmp_path.iterdir()):
+        path.unlink()
+    clock.advance(1)
+
+    assert store.acquire("r", "o", 60).fencing_token > before
 
 
 def test_the_first_start_needs_nothing_but_the_folder(tmp_path, clock):

@@ -187,7 +187,8 @@ PEER = "203.0.113.9"
         # An entry of the operator's proxy that is no address is not replaced by what the client says.
         ("192.0.2.66, unknown", 1, "unknown"),
         ("192.0.2.66, ", 1, "unknown"),
-        ("192.0.2.66, 192.0.2.1:4711", 1, "unknown"),
+        ("192.0.2.66, 192.0.2.1:4711", 1, "192.0.2.1"),
+        ("192.0.2.66, [2001:db8::1]:4711", 1, "2001:db8:0:0::/64"),
     ],
 )
 def test_the_client_is_the_entry_that_the_outermost_trusted_proxy_wrote(forwarded_for, hops, key):

@@ -382,7 +382,7 @@ def loop(path: Path) -> None:
 @pytest.mark.parametrize("make", [folder, loop])
 def test_a_file_that_cannot_be_read_is_refused_and_not_taken_for_none(tmp_path, make):
     make(tmp_path / "config.py")
-    assert told_of(str(tmp_path)) == "the file cannot be read by the user this runs as."
+    assert told_of(str(tmp_path)) == "the file, or the folder var/, cannot be read by the user this runs as."
 
 
 def test_what_the_file_prints_never_comes_before_the_headers_of_an_answer(configure, capsys):

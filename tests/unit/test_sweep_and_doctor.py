@@ -331,7 +331,7 @@ def test_accepting_a_new_database_frees_every_lock_and_gives_higher_tokens(site,
     kept = [path for path in site.var.iterdir() if "damaged" in path.name]
     assert [path.read_bytes() for path in kept] == ([damaged] if damaged else [])
     assert all(f"kept as {path.name}." in out[1] for path in kept)
-    assert not (site.var / "accept-new-database").exists()
+    assert (site.var / "locks.created").exists()
     with pytest.raises(LeaseNotFound):
         store(site).read("r0")
     assert store(site).acquire("r0", "next", 60).fencing_token > last.fencing_token
