@@ -21,7 +21,7 @@ RESERVE_FILE = "locks.reserve"
 RESERVE_BYTES = 512 * 1024
 
 _CREATED_TEXT = (
-    b"A lock database was made in this folder. While this file is here and the database is not, the service refuses to\n"
+    b"A lock database was made in this folder. While this file is here and the database is not, the service will not\n"
     b"work: an empty database would free every lock. To start with an empty one on purpose, delete this file (and\n"
     b"locks.sqlite3, if it is damaged), or run python3 tools/doctor.py --accept-new-database.\n"
 )

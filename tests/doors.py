@@ -14,6 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Any, Callable
 from urllib.parse import quote, unquote_to_bytes
+from wsgiref.handlers import BaseCGIHandler
 
 from webtest import lint
 
@@ -25,12 +26,13 @@ BARE_HEADERS = ("CONTENT_TYPE", "CONTENT_LENGTH")
 
 
 class Answer:
-    """What a door answered: the status, the headers as (name, value), the body."""
+    """What a door answered: the status, the headers as (name, value), the body, and the status with its phrase."""
 
-    def __init__(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+    def __init__(self, status: int, headers: list[tuple[str, str]], body: bytes, status_line: str = "") -> None:
         self.status = status
         self.headers = headers
         self.body = body
+        self.status_line = status_line
 
     def __repr__(self) -> str:
         return f"<{self.status} {dict(self.headers)} {self.body[:300]!r}>"
@@ -132,6 +134,9 @@ def make_service(root: Path, clock: Any, **settings: Any) -> Any:
 
 class Door:
     """A way into the service. Subclasses say how one request gets in and its answer out."""
+
+    #: whether one process serves all requests, so that it can count them in its memory
+    counts_in_memory = True
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -287,7 +292,65 @@ class FlaskDoor(Door):
             finally:
                 chunks.close()
         status, headers = started[-1]
-        return Answer(int(status[:3]), headers, body)
+        return Answer(int(status[:3]), headers, body, status)
+
+
+class ExpressDoor(Door):
+    """The express lane of `app.cgi` in this process; a browser's request goes to the Flask application, as there."""
+
+    counts_in_memory = False
+
+    def __init__(self, site: Site, service: Any) -> None:
+        super().__init__(site)
+        self._service = service
+
+    @classmethod
+    def on_service(cls, site: Site, service: Any) -> ExpressDoor:
+        return cls(site, service)
+
+    @classmethod
+    def on_root(cls, site: Site) -> ExpressDoor:
+        """The door as it opens on a real installation, where a broken config.py has to be answered too."""
+        from app.bootstrap import build_service
+
+        return cls(site, build_service(str(site.var), under_cgi=True))
+
+    def answer(self, environ: dict[str, Any]) -> Answer:
+        from app.cgi import render
+        from app.request import Request
+
+        variables = {name: value for name, value in environ.items() if not name.startswith("wsgi.")}
+        stream = environ["wsgi.input"]
+        request = Request(variables, stream.read, ends_by_itself=True)
+        if request.prefers_html():
+            return read_cgi_answer(self._page(variables, stream))
+        output = render(self._service, request)
+        self._service.after_answer(request)
+        return read_cgi_answer(output)
+
+    def _page(self, variables: dict[str, Any], stream: Any) -> bytes:
+        from app.web import create_app
+
+        output = io.BytesIO()
+        environ = {**variables, "wsgi.input_terminated": True}
+        BaseCGIHandler(stream, output, self.log, environ, multithread=False).run(create_app(self._service))
+        return output.getvalue()
+
+
+def read_cgi_answer(output: bytes) -> Answer:
+    """Read what a CGI script has written (RFC 3875, 6); a status is among it always, or the server makes one up."""
+    head, end, body = output.partition(b"\r\n\r\n")
+    assert end, f"no headers in {output!r}"
+    headers = []
+    for line in head.split(b"\r\n"):
+        name, colon, value = line.decode("latin-1").partition(": ")
+        assert colon, f"no header in {line!r}"
+        assert name.replace("-", "").isalnum(), f"no header in {line!r}"
+        assert value.isprintable(), f"no header in {line!r}"
+        headers.append((name, value))
+    [status_line] = [value for name, value in headers if name == "Status"]
+    headers.remove(("Status", status_line))
+    return Answer(int(status_line[:3]), headers, body, status_line)
 
 
 def _is_number(text: str) -> bool:
@@ -295,7 +358,7 @@ def _is_number(text: str) -> bool:
 
 
 #: name -> class with on_service(site, service) and on_root(site); every test of the contract runs through each
-DOORS: dict[str, Any] = {"flask": FlaskDoor}
+DOORS: dict[str, Any] = {"express": ExpressDoor, "flask": FlaskDoor}
 
 
 def open_door(name: str, root: Path, clock: Any = None, **settings: Any) -> Door:

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from app.lane import HOT
+
 PROJECT = Path(__file__).resolve().parents[2]
 APP = PROJECT / "app"
 
 #: Floors of the house, the lowest first. A module imports only modules of lower floors.
 FLOORS = (
-    {"", "errors", "interpreter", "clock", "log", "vendoring"},
+    {"", "problems", "interpreter", "clock", "log", "vendoring"},
+    {"errors"},
     {"lease", "ratelimit", "jsontext"},
     {"settings", "request", "response", "sqlite_locks", "file_rate_limits", "memory_stores"},
     {"throttle", "maintenance"},
@@ -22,63 +25,36 @@ FLOORS = (
     {"web"},
     {"cgi"},
     {"bootstrap"},
+    {"lane"},
+    {"startup"},
 )
 FLOOR_OF = {module: number for number, floor in enumerate(FLOORS) for module in floor}
 
-#: One module in two files: the half that a request which finds the database well does not load.
-HALVES = {"lock_files": "sqlite_locks"}
+#: One module in two files: the half that a request which finds all well does not load.
+HALVES = {"lock_files": "sqlite_locks", "stale_windows": "file_rate_limits"}
 
 #: Rules: nothing of ours but other rules, no disk, no clock, no framework.
-PURE = {"lease", "ratelimit", "errors"}
+PURE = {"lease", "ratelimit", "errors", "problems"}
 PURE_LIBRARY = {"__future__", "time.gmtime"}
 
 #: Adapters are named after technologies and know the rules only, never one another or what calls them.
 ADAPTERS = {"sqlite_locks", "file_rate_limits", "memory_stores"}
 ADAPTERS_MAY_IMPORT = {"lease", "ratelimit", "errors", "interpreter", "jsontext"}
 
-#: What the answer to a machine's request loads.
-HOT_PATH = {
-    "",
-    "api",
-    "bootstrap",
-    "clock",
-    "errors",
-    "file_rate_limits",
-    "interpreter",
-    "jsontext",
-    "lease",
-    "log",
-    "ratelimit",
-    "request",
-    "response",
-    "settings",
-    "sqlite_locks",
-    "throttle",
-}
-TOO_DEAR = {
-    "contextlib",
-    "dataclasses",
-    "datetime",
-    "email",
-    "enum",
-    "flask",
-    "hashlib",
-    "http",
-    "json",
-    "logging",
-    "pathlib",
-    "re",
-    "traceback",
-    "typing",
-    "urllib",
-    "werkzeug",
-    "wsgiref",
-}
+#: The files that the answer to a machine's request loads; the lock store only where a lock is touched.
+HOT_PATH = {module.partition(".")[2] for module in HOT} | {"lane", "sqlite_locks"}
+#: What they may import at their start: all else costs more than what it spares. (app.startup takes `__future__` out.)
+CHEAP = {"__future__", "_sha2", "_sha256", "fcntl", "gc", "marshal", "posix", "sys", "time"}
 ONLY_IMPORTERS = {
-    "sqlite3": {"sqlite_locks", "interpreter"},
-    "_sqlite3": {"sqlite_locks", "interpreter"},
+    "sqlite3": {"interpreter"},
+    "_sqlite3": {"interpreter"},
+    "_json": {"interpreter"},
+    "_sha2": {"interpreter"},
+    "_sha256": {"interpreter"},
     "fcntl": {"file_rate_limits"},
+    "marshal": {"lane", "startup"},
     "flask": {"web", "pages"},
+    "wsgiref": {"cgi"},
 }
 
 
@@ -102,12 +78,17 @@ class Import:
         return self.name.partition(".")[0]
 
     @property
-    def own_module(self) -> str | None:
-        """The module of app/ that it names, "" for app itself, None for what is not ours."""
+    def own_file(self) -> str | None:
+        """The file of app/ that it names, "" for app itself, None for what is not ours."""
         parts = self.name.split(".")
         if parts[0] != "app":
             return None
-        return HALVES.get(parts[1], parts[1]) if len(parts) > 1 and is_module(parts[1]) else ""
+        return parts[1] if len(parts) > 1 and is_module(parts[1]) else ""
+
+    @property
+    def own_module(self) -> str | None:
+        """The same with two halves counted as one module."""
+        return None if self.own_file is None else HALVES.get(self.own_file, self.own_file)
 
 
 def modules() -> dict[str, list[Path]]:
@@ -237,11 +218,19 @@ def test_each_technology_has_its_only_importers(package):
     assert importers <= ONLY_IMPORTERS[package]
 
 
+def hot_imports() -> list[tuple[str, Import]]:
+    """What the files on the hot path import at their start."""
+    return [
+        (module, found)
+        for module in sorted(HOT_PATH)
+        for found in imports(APP / f"{module or '__init__'}.py")
+        if found.at_start and not found.for_types
+    ]
+
+
 def test_the_hot_path_keeps_its_diet():
     faults = [
-        (module, found)
-        for module, found in all_imports()
-        if module in HOT_PATH and found.at_start and not found.for_types and found.package in TOO_DEAR
+        (module, found) for module, found in hot_imports() if found.own_file is None and found.package not in CHEAP
     ]
 
     assert sentences(faults) == []
@@ -251,19 +240,28 @@ def test_the_hot_path_ends_nowhere_else():
     """What a hot module imports at its start is hot too."""
     faults = [
         (module, found)
-        for module, found in all_imports()
-        if module in HOT_PATH
-        and found.at_start
-        and not found.for_types
-        and found.own_module is not None
-        and found.own_module not in HOT_PATH
+        for module, found in hot_imports()
+        if found.own_file is not None and found.own_file not in HOT_PATH
     ]
 
     assert sentences(faults) == []
 
 
+def test_hot_modules_stand_in_the_order_of_their_imports():
+    """They run one after the other without a search, so what a module imports at its start has to have run."""
+    place = {module: HOT.index(f"app.{module}".rstrip(".")) for module in HOT_PATH - {"lane", "sqlite_locks"}}
+    faults = [
+        (module, found)
+        for module, found in hot_imports()
+        if module in place and found.own_file is not None and place[found.own_file] >= place[module]
+    ]
+
+    assert sentences(faults) == []
+    assert len(set(HOT)) == len(HOT)
+
+
 def test_tools_reach_the_service_through_bootstrap():
-    below = ADAPTERS | {"api", "cgi", "maintenance", "pages", "throttle", "web"}
+    below = ADAPTERS | {"api", "cgi", "lane", "maintenance", "pages", "startup", "throttle", "web"}
     faults = [
         f"tools/{path.name}, line {found.line}: imports {found.name}"
         for path in sorted((PROJECT / "tools").glob("*.py"))

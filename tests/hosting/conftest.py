@@ -78,9 +78,10 @@ class Hosting:
         for name, its_vendor in broken.items():
             trees.copy_project(top / name, its_vendor)
         for name in ("old", "no-newer"):
-            trees.edit(top / name / "public_html" / "index.cgi", "(3, 9)", "(9, 9)")
-        script = top / "no-newer" / "public_html" / "index.cgi"
-        script.write_text(script.read_text().replace('    "/', '    "/nowhere/'))
+            for file in ("public_html/index.cgi", "app/startup.py"):
+                trees.edit(top / name / file, "(3, 9)", "(9, 9)")
+        startup = top / "no-newer" / "app" / "startup.py"
+        startup.write_text(startup.read_text().replace('    "/', '    "/nowhere/'))
         shutil.rmtree(top / "no-app" / "app")
         (top / "bad-settings" / "var" / "config.py").write_text('MAX_LOCKS = "secret-value"\nNO_SUCH_NAME = 1\n')
         (top / "memory" / "var" / "config.py").write_text('RATE_LIMIT_STORAGE = "memory"\n')

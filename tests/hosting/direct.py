@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.parser
 import json
 import os
 import subprocess
@@ -10,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.doors import Answer
+from tests.doors import Answer, read_cgi_answer
 
 TIMEOUT_SECONDS = 120
 
@@ -89,14 +88,4 @@ def run_script(
         )
         # The script read through the same open file, so its place in it is where the script stopped.
         unread = len(body or b"") - os.lseek(standard_input.fileno(), 0, os.SEEK_CUR)
-    return Run(parse(ended.stdout), ended.stderr.decode(errors="replace"), unread)
-
-
-def parse(output: bytes) -> Answer:
-    """Read a CGI answer, whose first header is the status."""
-    head, separator, body = output.partition(b"\r\n\r\n")
-    assert separator, f"no headers in {output!r}"
-    headers = email.parser.BytesParser().parsebytes(head + b"\r\n\r\n")
-    status = headers["Status"]
-    assert status, f"no Status line in {output!r}"
-    return Answer(int(status[:3]), [(name, value) for name, value in headers.items() if name != "Status"], body)
+    return Run(read_cgi_answer(ended.stdout), ended.stderr.decode(errors="replace"), unread)

@@ -1,8 +1,8 @@
-"""What index.cgi does by itself, with a few lines in the place of the service."""
+"""What index.cgi and app/startup.py do by themselves, with a few lines in the place of the service."""
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +18,6 @@ THIS_PYTHON = [sys.executable, "-IS"]
 OLD_PYTHONS = ("2.7", "3.6", "3.7", "3.8")
 #: the flags of the first line that those Pythons know
 OLD_FLAGS = {"2.7": "-ES"}
-NO_OTHER_PYTHONS = ('    "/', '    "/nowhere/')
 STAND_IN = """
 import sys
 def run_cgi(root):
@@ -30,10 +29,15 @@ BIG = b"x" * 300_000
 
 @pytest.fixture
 def root(tmp_path):
-    """A project with a stand-in for the service."""
+    """A project with a stand-in for the service, a hot module and one that is not."""
     root = tmp_path / "project"
     (root / "app").mkdir(parents=True)
     shutil.copytree(PROJECT / "public_html", root / "public_html")
+    shutil.copy(PROJECT / "app" / "startup.py", root / "app")
+    lane = (PROJECT / "app" / "lane.py").read_text()
+    lane, replaced = re.subn(r"(?s)\nHOT = \(.*?\n\)\n", '\nHOT = ("app", "app.bootstrap")\n', lane)
+    assert replaced == 1
+    (root / "app" / "lane.py").write_text(lane)
     (root / "app" / "__init__.py").write_text("")
     (root / "app" / "part.py").write_text('WORD = "v-1"\n')
     (root / "app" / "bootstrap.py").write_text(STAND_IN)
@@ -42,8 +46,12 @@ def root(tmp_path):
 
 
 def without_other_pythons(root: Path) -> None:
-    script = root / "public_html" / "index.cgi"
-    script.write_text(script.read_text().replace(*NO_OTHER_PYTHONS))
+    startup = root / "app" / "startup.py"
+    startup.write_text(startup.read_text().replace('    "/', '    "/nowhere/'))
+
+
+def break_code(root: Path) -> None:
+    (root / "app" / "bootstrap.py").write_text("raise RuntimeError('secret')")
 
 
 # Which project
@@ -83,11 +91,11 @@ def test_a_folder_with_a_dot_at_its_beginning_is_no_hindrance(root, tmp_path):
 def test_without_the_app_it_says_so(root):
     shutil.rmtree(root / "app")
     run = run_script(root, THIS_PYTHON, body=BIG)
-    assert_readable(run, root)
+    assert_readable(run, root, logged="the folder app was not found")
     assert "app" in run.answer.json()["detail"]
 
 
-def assert_readable(run, root) -> None:
+def assert_readable(run, root, logged: str = "") -> None:
     assert run.answer.status == 500
     assert run.answer.media_type == "application/problem+json"
     problem = run.answer.json()
@@ -97,7 +105,7 @@ def assert_readable(run, root) -> None:
     assert str(root) not in run.answer.text()
     assert run.answer.header("Cache-Control") == "no-store"
     assert run.answer.header("X-Content-Type-Options") == "nosniff"
-    assert problem["detail"] in run.log
+    assert (logged or problem["detail"]) in run.log
     assert run.unread == 0
 
 
@@ -107,7 +115,7 @@ def assert_readable(run, root) -> None:
 @pytest.mark.parametrize("version", OLD_PYTHONS)
 def test_an_old_python_hands_over_to_a_newer_one(root, version):
     old = machine.python(version)
-    edit(root / "public_html" / "index.cgi", '    "/usr/bin/python3",\n', f'    "{sys.executable}",\n')
+    edit(root / "app" / "startup.py", '    "/usr/bin/python3",\n', f'    "{sys.executable}",\n')
     run = run_script(root, [old, OLD_FLAGS.get(version, "-IS")], body=b"{}")
     assert run.answer.status == 200, run.log
     assert run.answer.text().split()[-2:] == ["1", "1"], "the flags of the first line are not kept"
@@ -139,8 +147,8 @@ def test_an_old_python_answers_a_browser_in_html(root, version):
 def test_other_old_pythons_are_each_tried_once(root):
     old, older = machine.python("3.8"), machine.python("3.7")
     without_other_pythons(root)
-    script = root / "public_html" / "index.cgi"
-    edit(script, "PYTHONS = (\n", f'PYTHONS = (\n    "/nowhere/at/all",\n    "{old}",\n    "{older}",\n    "{old}",\n')
+    startup = root / "app" / "startup.py"
+    edit(startup, "PYTHONS = (\n", f'PYTHONS = (\n    "/nowhere/at/all",\n    "{old}",\n    "{older}",\n    "{old}",\n')
     run = run_script(root, [older, "-IS"])
     assert_readable(run, root)
     assert run.log.count("kannuki:") == 1
@@ -159,7 +167,7 @@ def test_a_strange_count_of_tried_pythons_is_no_hindrance(root, tried):
 
 
 def test_a_fault_while_starting_is_told_and_its_reason_is_only_in_the_log(root):
-    (root / "app" / "bootstrap.py").write_text("raise RuntimeError('secret')")
+    break_code(root)
     run = run_script(root, THIS_PYTHON, body=BIG)
     assert_readable(run, root)
     assert "secret" not in run.answer.text()
@@ -185,7 +193,7 @@ def test_a_missing_part_of_the_service_is_not_taken_for_a_missing_package(root):
 
 
 def test_a_head_request_gets_the_headers_of_a_fault_without_its_page(root):
-    shutil.rmtree(root / "app")
+    break_code(root)
     answer = run_script(root, THIS_PYTHON, method="HEAD").answer
     assert answer.status == 500
     assert answer.body == b""
@@ -205,114 +213,16 @@ def test_a_head_request_gets_the_headers_of_a_fault_without_its_page(root):
     ],
 )
 def test_the_type_of_a_fault_is_an_address_of_this_service(root, script_name, target, base):
-    shutil.rmtree(root / "app")
+    break_code(root)
     answer = run_script(root, THIS_PYTHON, target=target, variables={"SCRIPT_NAME": script_name}).answer
     assert answer.json()["type"] == base + "/problems/internal-error"
 
 
 def test_a_terminal_is_not_waited_for(root):
     """Outside of a web server nobody sends a body."""
-    shutil.rmtree(root / "app")
+    break_code(root)
     run = run_script(root, THIS_PYTHON, body=b"left alone", variables={"GATEWAY_INTERFACE": ""})
     assert run.answer.status == 500
-
-
-# Bytecode
-
-
-def bytecode(root: Path) -> list[Path]:
-    return sorted((root / "var" / "pycache").rglob("*.pyc"))
-
-
-def rewrite(path: Path, text: str) -> None:
-    """Replace a file's text as an upload within the same second and of the same size does."""
-    before = path.stat()
-    path.write_text(text)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert path.stat().st_size == before.st_size
-
-
-def test_bytecode_is_kept_in_var_for_the_user_alone(root):
-    run_script(root, THIS_PYTHON)
-    assert [path.name.partition(".")[0] for path in bytecode(root)] == ["__init__", "bootstrap", "part"]
-    assert not list((root / "app").rglob("*.pyc"))
-    for path in (root / "var").rglob("*"):
-        assert path.stat().st_mode & 0o7777 == (0o700 if path.is_dir() else 0o600), path
-
-
-def test_bytecode_is_used_again(root):
-    run_script(root, THIS_PYTHON)
-    before = [path.stat().st_mtime_ns for path in bytecode(root)]
-    assert "v-1" in run_script(root, THIS_PYTHON).answer.text()
-    assert [path.stat().st_mtime_ns for path in bytecode(root)] == before
-
-
-def test_a_new_file_of_the_same_size_and_second_is_run(root):
-    run_script(root, THIS_PYTHON)
-    rewrite(root / "app" / "part.py", 'WORD = "v-2"\n')
-    assert "v-2" in run_script(root, THIS_PYTHON).answer.text()
-    assert len(bytecode(root)) == 3, "bytecode of the old file is left behind"
-
-
-def test_a_file_renamed_into_place_is_run(root):
-    run_script(root, THIS_PYTHON)
-    upload = root / "app" / "part.py.upload"
-    shutil.copy2(root / "app" / "part.py", upload)
-    rewrite(upload, 'WORD = "v-2"\n')
-    upload.replace(root / "app" / "part.py")
-    assert "v-2" in run_script(root, THIS_PYTHON).answer.text()
-
-
-@pytest.mark.parametrize("length", [0, 8, 16, 20, 60])
-def test_bytecode_that_a_full_disk_cut_off_is_made_anew(root, length):
-    run_script(root, THIS_PYTHON)
-    whole = [path.read_bytes() for path in bytecode(root)]
-    for path in bytecode(root):
-        path.write_bytes(path.read_bytes()[:length])
-    assert "v-1" in run_script(root, THIS_PYTHON).answer.text()
-    assert [path.read_bytes() for path in bytecode(root)] == whole
-
-
-@pytest.mark.parametrize("text", ["WORD = '\0'\n", "WORD = '\udcff'\n", "WORD = (\n"])
-def test_a_faulty_file_of_the_service_is_told_in_the_log(root, text):
-    (root / "app" / "part.py").write_bytes(text.encode("utf-8", "surrogateescape"))
-    run = run_script(root, THIS_PYTHON)
-    assert_readable(run, root)
-    assert "Error" in run.log
-
-
-def test_without_a_place_for_bytecode_it_runs_all_the_same(root):
-    (root / "var").rmdir()
-    (root / "var").write_text("not a folder")
-    assert "v-1" in run_script(root, THIS_PYTHON).answer.text()
-
-
-def test_packages_below_the_project_are_found_and_kept_too(root):
-    (root / "vendor" / "library").mkdir(parents=True)
-    (root / "vendor" / "library" / "__init__.py").write_text('WORD = "from a package"\n')
-    (root / "app" / "part.py").write_text(
-        'import sys\nsys.path.append(sys.path[0] + "/vendor")\nfrom library import WORD\nimport json.tool\n'
-    )
-    assert "from a package" in run_script(root, THIS_PYTHON).answer.text()
-    kept = [str(path) for path in bytecode(root)]
-    assert any("/vendor/library/" in path for path in kept)
-    assert not any("/json/" in path for path in kept), "the library of Python has bytecode of its own"
-
-
-def test_the_public_way_to_the_import_machinery_does_the_same(root):
-    edit(root / "public_html" / "index.cgi", "import _frozen_importlib_external as", "import _no_such_module as")
-    assert "v-1" in run_script(root, THIS_PYTHON).answer.text()
-    assert len(bytecode(root)) == 3
-
-
-def test_it_loads_nothing_that_python_has_not_loaded_itself(root):
-    (root / "app" / "bootstrap.py").write_text(
-        "def run_cgi(root):\n    import sys\n    print('Status: 200 OK\\r\\n\\r\\n', *sys.modules)\n"
-    )
-    loaded = set(run_script(root, THIS_PYTHON).answer.text().split())
-    (root / "bare.py").write_text("import sys\nprint('Status: 200 OK\\r\\n\\r\\n', *sys.modules)\n")
-    bare = set(run_script(root, THIS_PYTHON, script="bare.py").answer.text().split())
-    assert loaded - bare == {"app", "app.bootstrap"}
 
 
 # The file itself
@@ -328,7 +238,8 @@ def test_the_file_is_one_that_a_web_server_accepts():
 
 
 @pytest.mark.parametrize("version", [*OLD_PYTHONS, "3.9", "3.10", "3.11", "3.12", "3.13"])
-def test_the_file_is_read_by_every_python(version, tmp_path):
-    copy = shutil.copy(PROJECT / "public_html" / "index.cgi", tmp_path / "script.py")
-    check = ["-c", "import sys; compile(open(sys.argv[1]).read(), 'index.cgi', 'exec')"]
+@pytest.mark.parametrize("file", ["public_html/index.cgi", "app/startup.py", "app/__init__.py"])
+def test_what_runs_before_the_version_is_known_is_read_by_every_python(version, file, tmp_path):
+    copy = shutil.copy(PROJECT / file, tmp_path / "script.py")
+    check = ["-c", "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')"]
     subprocess.run([machine.python(version), *check, str(copy)], check=True)

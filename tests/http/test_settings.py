@@ -119,7 +119,6 @@ def test_a_settings_file_that_cannot_be_run_is_503_and_never_a_crash(open_root, 
         "MAX_LOCKS = 5\r\nMAX_TTL_SECONDS = 24 * 3600\r\n",
         "KEEP_EXPIRED_SECONDS = 0\nBUSY_TIMEOUT_SECONDS = 1\nTRUSTED_PROXY_HOPS = 1\nAPI_KEYS = {}\nCORS_ORIGINS = ()",
         'RATE_LIMITS = {"acquire": (1, 1), "hold": None, "read": [5, 60], "auth": (1, 3600)}\n',
-        'RATE_LIMIT_STORAGE = "memory"\n',
         'CORS_ORIGINS = ["https://app.example", "http://localhost:5173"]\n',
         "RATE_LIMITS = {}\n",
     ],
@@ -128,6 +127,14 @@ def test_a_settings_file_that_cannot_be_run_is_503_and_never_a_crash(open_root, 
 def test_a_settings_file_of_plain_assignments_is_accepted(open_root, config):
     door = open_root(config)
     assert door.acquire("x").json()["acquired"] is True
+
+
+def test_counting_in_memory_is_accepted_only_where_one_process_serves_all(open_root):
+    door = open_root('RATE_LIMIT_STORAGE = "memory"\n')
+    if door.counts_in_memory:
+        assert door.acquire("x").json()["acquired"] is True
+    else:
+        assert_refuses(door, "RATE_LIMIT_STORAGE")
 
 
 def test_a_browser_is_told_escaped_names(open_root):
