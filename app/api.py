@@ -6,7 +6,7 @@ lines in :func:`_dispatch`: address, method, rate limit; then the handler's: bod
 
 from __future__ import annotations
 
-from app import __version__, log
+from app import log
 from app.errors import (
     Fault,
     InternalError,
@@ -16,17 +16,14 @@ from app.errors import (
     Refusal,
     SettingsError,
     StoreUnavailable,
-    Unavailable,
     UnsupportedMediaType,
     ValidationFailed,
 )
 from app.jsontext import NotJSON, loads
 from app.lease import (
-    NAME_MAX_CHARACTERS,
     WHITE_SPACE,
     Held,
     decoded_text,
-    has_control_character,
     read_owner,
     read_resource,
     read_ttl_seconds,
@@ -35,7 +32,6 @@ from app.response import (
     empty_response,
     json_response,
     lease_document,
-    problem_address,
     problem_response,
 )
 
@@ -65,8 +61,6 @@ if TYPE_CHECKING:
         def delete_expired(self, keep_seconds: int, chunk_rows: int) -> int: ...
 
 
-LIST_LIMIT_DEFAULT = 100
-LIST_LIMIT_MAX = 1000
 #: what a page of another origin may send and read; a day is the longest that browsers keep a preflight answer
 CORS_REQUEST_HEADERS = "Authorization, Content-Type, X-Authorization, X-HTTP-Method-Override"
 CORS_ANSWER_HEADERS = "Allow, RateLimit, RateLimit-Policy, Retry-After"
@@ -124,14 +118,15 @@ def handle(service: Service, request: Request) -> Response:
         headers += _cors_headers(service, request)
         return _dispatch(service, request, headers)
     except Refusal as refusal:
-        _log(refusal)
+        log_refusal(refusal)
         return problem_response(refusal, request.base, headers)
     except Exception as error:
         log.failure(error)
         return problem_response(InternalError(), request.base, headers)
 
 
-def _log(refusal: Refusal) -> None:
+def log_refusal(refusal: Refusal) -> None:
+    """Write one line to the error log if it is the operator who can mend this."""
     if isinstance(refusal, StoreUnavailable):
         log.line(f"lock store {refusal.reason}: {refusal.cause}")
     elif isinstance(refusal, SettingsError):
@@ -164,7 +159,7 @@ def _acquire(service: Service, request: Request, headers: Headers) -> Response:
 def _status(service: Service, request: Request, headers: Headers) -> Response:
     faults: list[Fault] = []
     resource = read_resource(request.segments[1], faults)
-    _refuse(faults)
+    refuse(faults)
     return json_response(200, lease_document(service.locks.read(resource)), headers)
 
 
@@ -185,65 +180,21 @@ def _release(service: Service, request: Request, headers: Headers) -> Response:
         owner = "" if text is None else read_owner(text, faults)
         if "owner" in members and not _is_same_owner(members["owner"], text):
             raise MalformedRequest("The body and the query name different owners.")
-    _refuse(faults)
+    refuse(faults)
     service.locks.release(resource, owner)
     return empty_response(headers)
 
 
-def _list(service: Service, request: Request, headers: Headers) -> Response:
-    parameters = request.parameters("prefix", "limit", "cursor")
-    faults: list[Fault] = []
-    prefix = _read_prefix(parameters.get("prefix", b""), faults)
-    limit = _read_limit(parameters.get("limit"), faults)
-    after = _read_cursor(parameters.get("cursor", b""), faults)
-    _refuse(faults)
-    leases = service.locks.list_live(prefix, limit + 1, after)
-    page = leases[:limit]
-    cursor = page[-1].resource.encode("utf-8").hex() if len(leases) > limit else None
-    return json_response(200, {"locks": [lease_document(lease) for lease in page], "next_cursor": cursor}, headers)
+def _elsewhere(name: str) -> Handler:
+    """Return the handler of that name in app.overview, which is loaded when it is asked for."""
 
+    def handler(service: Service, request: Request, headers: Headers) -> Response:
+        from app import overview
 
-def _health(service: Service, request: Request, headers: Headers) -> Response:
-    try:
-        service.locks.check()
-    except Unavailable as error:
-        _log(error)
-        failure: dict[str, object] = {
-            "status": "fail",
-            "version": __version__,
-            "failed_check": "settings" if isinstance(error, SettingsError) else "lock_store",
-            "detail": error.detail,
-        }
-        return json_response(503, failure, [*error.headers(), *headers])
-    access = "open" if not service.settings.API_KEYS else "keys"
-    return json_response(200, {"status": "ok", "version": __version__, "access": access}, headers)
+        answer: Handler = getattr(overview, name)
+        return answer(service, request, headers)
 
-
-def _about_service(service: Service, request: Request, headers: Headers) -> Response:
-    service.locks.check()  # a person who looks here wants to know
-    document: dict[str, object] = {
-        "service": "kannuki",
-        "version": __version__,
-        "locks": f"{request.base}/locks",
-        "health": f"{request.base}/health",
-    }
-    return json_response(200, document, headers, page="service")
-
-
-def _about_problem(service: Service, request: Request, headers: Headers) -> Response:
-    from app.problems import PROBLEMS
-
-    slug = request.segments[1].decode("latin-1")
-    if slug not in PROBLEMS:
-        raise PageNotFound
-    status, title, meaning = PROBLEMS[slug]
-    document: dict[str, object] = {
-        "type": problem_address(request.base, slug),
-        "title": title,
-        "status": status,
-        "detail": meaning,
-    }
-    return json_response(200, document, headers, page="problem")
+    return handler
 
 
 #: stands in a route's path for any one segment
@@ -253,10 +204,10 @@ ROUTES: tuple[tuple[tuple[bytes | None, ...], dict[str, tuple[Handler, str | Non
     ((b"locks", ANY), {"GET": (_status, "read"), "POST": (_acquire, "acquire"), "DELETE": (_release, "hold")}),
     ((b"locks", ANY, b"renew"), {"POST": (_renew, "hold")}),
     ((b"locks", ANY, b"release"), {"POST": (_release, "hold")}),
-    ((b"locks",), {"GET": (_list, "read")}),
-    ((b"health",), {"GET": (_health, None)}),
-    ((b"problems", ANY), {"GET": (_about_problem, None)}),
-    ((b"",), {"GET": (_about_service, None)}),
+    ((b"locks",), {"GET": (_elsewhere("list_leases"), "read")}),
+    ((b"health",), {"GET": (_elsewhere("health"), None)}),
+    ((b"problems", ANY), {"GET": (_elsewhere("about_problem"), None)}),
+    ((b"",), {"GET": (_elsewhere("about_service"), None)}),
 )
 
 
@@ -282,7 +233,7 @@ def _lease_terms(service: Service, request: Request) -> tuple[str, str, int]:
     owner = _member(members, "owner", read_owner, faults)
     longest = service.settings.MAX_TTL_SECONDS
     ttl_seconds = _member(members, "ttl_seconds", lambda value, found: read_ttl_seconds(value, longest, found), faults)
-    _refuse(faults)
+    refuse(faults)
     return resource, owner, ttl_seconds
 
 
@@ -313,7 +264,8 @@ def _member(
     return None
 
 
-def _refuse(faults: list[Fault]) -> None:
+def refuse(faults: list[Fault]) -> None:
+    """Raise ValidationFailed if there are faults."""
     if faults:
         raise ValidationFailed(faults)
 
@@ -322,34 +274,6 @@ def _is_same_owner(member: object, parameter: str | None) -> bool:
     return (
         isinstance(member, str) and parameter is not None and member.strip(WHITE_SPACE) == parameter.strip(WHITE_SPACE)
     )
-
-
-def _read_prefix(raw: bytes, faults: list[Fault]) -> str:
-    prefix = decoded_text("prefix", raw, faults) or ""
-    if len(prefix) > NAME_MAX_CHARACTERS:
-        faults.append(Fault("prefix", "too_long", f"The prefix may have up to {NAME_MAX_CHARACTERS} characters."))
-    elif has_control_character(prefix):
-        faults.append(Fault("prefix", "control_character", "The prefix must not contain control characters."))
-    return prefix
-
-
-def _read_limit(raw: bytes | None, faults: list[Fault]) -> int:
-    if raw is None:
-        return LIST_LIMIT_DEFAULT
-    if raw.isdigit() and len(raw) <= 9 and 1 <= int(raw) <= LIST_LIMIT_MAX:
-        return int(raw)
-    faults.append(Fault("limit", "out_of_range", f"The limit must be a whole number from 1 to {LIST_LIMIT_MAX}."))
-    return 0
-
-
-def _read_cursor(raw: bytes, faults: list[Fault]) -> str:
-    try:
-        after = bytes.fromhex(raw.decode("ascii")).decode("utf-8")
-    except ValueError:
-        after = ""
-    if after.encode("utf-8").hex() != raw.decode("latin-1"):
-        faults.append(Fault("cursor", "invalid", "The cursor is not one that this service has given out."))
-    return after
 
 
 def _cors_headers(service: Service, request: Request) -> Headers:

@@ -118,10 +118,29 @@ def _sqlite_alone() -> Any:
     stand_in.lru_cache = lambda maxsize: lambda prepare: prepare
     sys.modules["functools"] = stand_in
     try:
-        import _sqlite3
-
-        return _sqlite3
+        return _extension("_sqlite3") or __import__("_sqlite3")
     except Exception:
         return None  # not there, or one that wants more of functools
     finally:
         del sys.modules["functools"]
+
+
+def _extension(name: str) -> Any:
+    """Return a compiled module from the folder where most builds have theirs, or None.
+
+    Python's own search would list the whole library's folder before that one.
+    """
+    import _imp
+
+    for folder in sys.path:
+        if folder.endswith("/lib-dynload"):
+            make_spec: Any = type(sys.__spec__)
+            spec = make_spec(name, None, origin=f"{folder}/{name}{_imp.extension_suffixes()[0]}")
+            try:
+                module = _imp.create_dynamic(spec)
+            except ImportError:
+                return None  # built in, or under another name
+            _imp.exec_dynamic(module)
+            sys.modules[name] = module
+            return module
+    return None

@@ -2,9 +2,12 @@
 
 Python's own way of importing looks up, opens and checks one file after the other, which for some twenty small modules
 costs a third of a bare interpreter's start. So the code of all of app/ lies compiled in one file, var/pycache/lane-…,
-which public_html/index.cgi reads and app/startup.py writes. Facts about the source files stand in it too, and it counts
-only while they are those of the files that are there. (Python itself takes compiled code for fresh if second and size
-of the source are what they were, so a file uploaded twice in one second would go on running as it was before.)
+which public_html/index.cgi reads and app/startup.py writes. It begins with the length of what every request needs, in
+eight digits, then that, and behind it the code of each module that some requests need.
+
+Facts about the source files stand in it too, and code counts only while they are those of the file that is there.
+(Python itself takes compiled code for fresh if second and size of the source are what they were, so a file uploaded
+twice in one second would go on running as it was before.)
 
 This module's own code is the first in that file, and runs before any import.
 """
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Facts = tuple[int, int, int, int]
+    Other = tuple[Facts, int, int]
 
 #: what every request needs, each after what it imports: run one after the other, without a search
 HOT = (
@@ -63,8 +67,10 @@ def facts_about(path: str) -> Facts:
 class _Finder:
     """Finds in the same file of compiled code what is imported only when it is needed."""
 
-    def __init__(self, root: str, others: dict[str, tuple[Facts, bytes]]) -> None:
+    def __init__(self, root: str, lane: int, begin: int, others: dict[str, Other]) -> None:
         self._root = root
+        self._lane = lane
+        self._begin = begin
         self._others = others
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
@@ -85,23 +91,26 @@ class _Finder:
 
     def exec_module(self, module: ModuleType) -> None:
         """Run a module's code."""
-        exec(marshal.loads(self._others[module.__name__][1]), module.__dict__)
+        _, place, length = self._others[module.__name__]
+        exec(marshal.loads(posix.pread(self._lane, length, self._begin + place)), module.__dict__)
 
 
-def run(root: str, hot: list[tuple[Facts, CodeType]], others: dict[str, tuple[Facts, bytes]]) -> bool:
+def run(root: str, lane: int, begin: int, hot: list[tuple[Facts, CodeType]], others: dict[str, Other]) -> bool:
     """Answer the request, if the compiled code is that of the source files; else return False.
 
     Args:
         root: the project's folder.
-        hot: for each module in HOT, what was seen of its source file when it was compiled, and its code.
-        others: for each other module, the same, with the code still marshalled.
+        lane: a descriptor of the file of compiled code.
+        begin: where the code of the other modules begins in it.
+        hot: for this module and each one in HOT, what was seen of its source file when it was compiled, and its code.
+        others: for each other module, what was seen of its source file, and place and length of its code.
     """
-    for name, (facts, _) in (("app.lane", others["app.lane"]), *zip(HOT, hot)):
+    for name, (facts, _) in zip(("app.lane", *HOT), hot):
         if facts != facts_about(path_of(root, name)):
             return False
     gc.disable()  # a process that ends with its answer has nothing to collect
     make_module: Any = type(sys)
-    for name, (_, code) in zip(HOT, hot):
+    for name, (_, code) in zip(HOT, hot[1:]):
         module = sys.modules[name] = make_module(name)
         module.__file__ = code.co_filename
         if name == "app":
@@ -110,7 +119,7 @@ def run(root: str, hot: list[tuple[Facts, CodeType]], others: dict[str, tuple[Fa
         else:
             setattr(package, name[4:], module)
         exec(code, module.__dict__)
-    finder: Any = _Finder(root, others)
+    finder: Any = _Finder(root, lane, begin, others)
     sys.meta_path.insert(0, finder)
     from app.bootstrap import run_cgi
 

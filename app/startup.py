@@ -35,9 +35,10 @@ def begin(root, script):
         return
     try:
         os.umask(0o077)  # nobody else on the server may read what is kept in var/
-        names, hot, others = compile_lane(root)
-        if not names["run"](root, hot, others):
-            fault("The files of the service are being changed.", "Try again when the upload has ended.")
+        keep_compiled(root)
+        from app.bootstrap import run_cgi
+
+        run_cgi(root)
     except Exception as error:
         report(error)
 
@@ -56,13 +57,12 @@ def report(error):
         fault("The service could not start.", "The web server's error log says why.")
 
 
-def compile_lane(root):
-    """Compile app/ and keep the result for the next request; return the names of app.lane and what its run() takes."""
+def keep_compiled(root):
+    """Compile app/ and keep the result for the next request, as app.lane describes it."""
     import marshal
 
-    lane = compiled(root + "/app/lane.py")
     names = {"__name__": "app.lane"}
-    exec(lane, names)
+    exec(compiled(root + "/app/lane.py"), names)
     codes = {}
     for file in os.listdir(root + "/app"):
         if file.endswith(".py"):
@@ -70,10 +70,14 @@ def compile_lane(root):
             path = names["path_of"](root, name)
             facts = names["facts_about"](path)  # before it is read: what changes in between is noticed next time
             codes[name] = facts, compiled(path)
-    hot = [codes.pop(name) for name in names["HOT"]]
-    others = {name: (facts, marshal.dumps(code)) for name, (facts, code) in codes.items()}
-    keep(names["lane_path"](root), marshal.dumps((lane, hot, others)))
-    return names, hot, others
+    hot = [codes.pop(name) for name in ("app.lane",) + names["HOT"]]
+    others, behind = {}, b""
+    for name, (facts, code) in codes.items():
+        raw = marshal.dumps(code)
+        others[name] = facts, len(behind), len(raw)
+        behind += raw
+    head = marshal.dumps((hot, others))
+    write_whole(names["lane_path"](root), b"%08d" % len(head) + head + behind)
 
 
 def compiled(path):
@@ -86,8 +90,8 @@ def compiled(path):
     return compile(source, path, "exec", __future__.annotations.compiler_flag, True, 2)
 
 
-def keep(path, content):
-    """Write the file of compiled code, whole or not at all; where that cannot be, requests are slow but answered."""
+def write_whole(path, content):
+    """Write a file whole or not at all; without the one of compiled code, requests are slow but answered."""
     unfinished = path + "." + str(os.getpid())
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)

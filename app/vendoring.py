@@ -87,3 +87,4 @@ def keep_bytecode(root: str) -> None:
         return FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (Loader, SOURCE_SUFFIXES))
 
     sys.path_hooks.insert(0, find)
+    sys.dont_write_bytecode = False

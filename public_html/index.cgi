@@ -30,17 +30,21 @@ def start(root):
     """Answer the request."""
     if sys.version_info >= (3, 9):
         import marshal
+        import posix
 
         try:
-            with open(root + "/var/pycache/lane-" + sys.implementation.cache_tag, "rb") as file:
-                lane, hot, others = marshal.loads(file.read())
-        except (OSError, EOFError, TypeError, ValueError):
+            lane = posix.open(root + "/var/pycache/lane-" + sys.implementation.cache_tag, posix.O_CLOEXEC)
+            length = int(posix.read(lane, 8))
+            hot, others = marshal.loads(posix.read(lane, length))
+            names = {"__name__": "app.lane"}
+            exec(hot[0][1], names)
+            run = names["run"]
+        except Exception:
             pass  # not compiled yet, or cut off
         else:
-            names = {"__name__": "app.lane"}
-            exec(lane, names)
-            if names["run"](root, hot, others):
+            if run(root, lane, 8 + length, hot, others):
                 return
+    sys.dont_write_bytecode = True  # what the lane holds needs no other copies
     from app.startup import begin
 
     begin(root, __file__)

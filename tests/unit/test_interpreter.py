@@ -125,14 +125,16 @@ sys.path.insert(0, root)
 for name in modules:
     sys.modules[name] = None
 
-class Refusing:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name == "_sqlite3" and "functools" in sys.modules and not hasattr(sys.modules["functools"], "partial"):
-            raise {"ImportError": ImportError, "AttributeError": AttributeError}[refusal](name)
-
 if refusal:
-    sys.meta_path.insert(0, Refusing)
+    import _imp
+    create_dynamic = _imp.create_dynamic
+
+    def create_or_refuse(spec, *more):
+        if spec.name == "_sqlite3" and "functools" in sys.modules and not hasattr(sys.modules["functools"], "partial"):
+            raise {"ImportError": ImportError, "AttributeError": AttributeError}[refusal](spec.name)
+        return create_dynamic(spec, *more)
+
+    _imp.create_dynamic = create_or_refuse
 from app import interpreter
 """
 #: prints what the parts make of the texts, and which are the private ones

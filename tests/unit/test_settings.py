@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from app import settings_file
 from app.errors import SettingsError
 from app.ratelimit import DEFAULT_RATE_LIMITS
-from app.settings import SETTINGS, Settings, load
+from app.settings import DEFAULTS as SHIPPED
+from app.settings import Settings, load
+from app.settings_file import checked
 
 DEFAULTS = {
     "MAX_TTL_SECONDS": 604800,
@@ -147,12 +150,19 @@ def ids(value: object) -> str:
 
 def faults_of(overrides: dict[str, object]) -> list[str]:
     with pytest.raises(SettingsError) as refusal:
-        Settings(overrides)
+        Settings(checked(overrides))
     return list(refusal.value.faults)
 
 
 def test_the_tables_are_about_every_setting():
-    assert set(SETTINGS) == set(DEFAULTS) == set(ACCEPTED) == set(REFUSED) == set(Settings.__annotations__)
+    assert (
+        set(SHIPPED)
+        == set(settings_file.ACCEPTED)
+        == set(DEFAULTS)
+        == set(ACCEPTED)
+        == set(REFUSED)
+        == set(Settings.__annotations__)
+    )
 
 
 def test_the_defaults_are_those_of_the_contract_and_acceptable_themselves():
@@ -160,12 +170,12 @@ def test_the_defaults_are_those_of_the_contract_and_acceptable_themselves():
     for name, default in DEFAULTS.items():
         assert (name, getattr(settings, name)) == (name, default)
         assert type(getattr(settings, name)) is type(default)
-    assert vars(Settings(DEFAULTS)) == vars(settings)
+    assert vars(Settings(checked(DEFAULTS))) == vars(settings)
 
 
 @pytest.mark.parametrize(("name", "value"), cases(ACCEPTED), ids=ids)
 def test_an_acceptable_value_is_in_force_and_the_others_keep_their_defaults(name, value):
-    settings = Settings({name: value})
+    settings = Settings(checked({name: value}))
     if name == "RATE_LIMITS":
         value = {**DEFAULTS["RATE_LIMITS"], **value}
     assert {other: getattr(settings, other) for other in DEFAULTS} == {**DEFAULTS, name: value}
@@ -183,7 +193,7 @@ def test_an_unacceptable_value_is_refused_in_one_sentence_that_begins_with_the_n
     "limits", [{"acquire": (1, 2)}, {"acquire": None}, {"hold": (1, 2), "auth": None}, {"read": [7, 8]}], ids=ids
 )
 def test_a_policy_that_is_left_out_keeps_its_default(limits):
-    in_force = Settings({"RATE_LIMITS": limits}).RATE_LIMITS
+    in_force = Settings(checked({"RATE_LIMITS": limits})).RATE_LIMITS
     assert in_force == {**DEFAULTS["RATE_LIMITS"], **limits}
 
 
@@ -201,7 +211,7 @@ def test_a_name_that_is_no_setting_is_refused(name):
 def test_all_faults_are_told_at_once_in_the_order_of_the_file():
     overrides = {"TYPO": 1, "MAX_LOCKS": 0, "MAX_TTL_SECONDS": 60, "API_KEYS": {"ci": "secret"}, "CORS_ORIGINS": "*"}
     with pytest.raises(SettingsError) as refusal:
-        Settings(overrides)
+        Settings(checked(overrides))
     assert [fault.partition(" ")[0] for fault in refusal.value.faults] == [
         "TYPO",
         "MAX_LOCKS",
@@ -216,13 +226,13 @@ def test_all_faults_are_told_at_once_in_the_order_of_the_file():
 SECRET = "hunter2-5317-secret"
 
 
-@pytest.mark.parametrize("name", [*SETTINGS, "TYPO"])
+@pytest.mark.parametrize("name", [*SHIPPED, "TYPO"])
 @pytest.mark.parametrize(
     "value", [SECRET, [SECRET], {SECRET: SECRET}, {"acquire": SECRET}, (f"https://{SECRET.upper()}",)], ids=ids
 )
 def test_no_sentence_holds_a_value(name, value):
     with pytest.raises(SettingsError) as refusal:
-        Settings({name: value})
+        Settings(checked({name: value}))
     assert "hunter2" not in refusal.value.detail.lower()
     assert name in refusal.value.detail
 
@@ -277,7 +287,7 @@ FILES = {
 
 @pytest.mark.parametrize("source", FILES.values(), ids=FILES.keys())
 def test_a_file_of_plain_assignments_is_read(configure, source):
-    assert vars(load(configure(source))) == vars(Settings({"MAX_LOCKS": 7}))
+    assert vars(load(configure(source))) == vars(Settings(checked({"MAX_LOCKS": 7})))
 
 
 @pytest.mark.parametrize("source", [b"", b"\n", b"# nothing\n", b"\xef\xbb\xbf", b"\r\n", b"pass\n"])
@@ -367,7 +377,7 @@ def test_all_faults_of_a_file_are_told_at_once(configure):
 
 
 def test_names_of_this_module_are_not_there_for_the_file(configure):
-    for name in ("SETTINGS", "DEFAULT_RATE_LIMITS", "Settings", "annotations", "source", "var_dir"):
+    for name in ("ACCEPTED", "DEFAULT_RATE_LIMITS", "Settings", "annotations", "source", "var_dir"):
         assert "NameError" in told_of(configure(f"MAX_LOCKS = {name}\n"))
 
 
