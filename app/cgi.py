@@ -36,7 +36,7 @@ def run(service: Service, make_app: Callable[[], Flask]) -> None:
     environ.setdefault("REQUEST_METHOD", "GET")
     request = Request(environ, read_input, ends_by_itself=True)
     for_browser = request.prefers_html()
-    answer = ask_flask(make_app(), environ) if for_browser else render(service, request)
+    answer = ask_flask(make_app(), environ, read_input) if for_browser else render(service, request)
     drain()
     _write(answer)
     # The client is served with the end of the output. What comes now, it does not wait for.
@@ -57,12 +57,12 @@ def render(service: Service, request: Request) -> bytes:
     return _message(response.status_line(), headers, b"" if request.method == "HEAD" else body)
 
 
-def ask_flask(app: Flask, environ: dict[str, Any]) -> bytes:
+def ask_flask(app: Flask, environ: dict[str, Any], read_body: Callable[[int], bytes]) -> bytes:
     """Return the whole answer of the Flask application (PEP 3333), as a CGI script writes it."""
     import sys
 
     class Body:
-        read = staticmethod(read_input)
+        read = staticmethod(read_body)
 
     def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> Callable[..., Any]:
         started[:] = [status, headers]

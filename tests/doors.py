@@ -14,7 +14,6 @@ import warnings
 from pathlib import Path
 from typing import Any, Callable
 from urllib.parse import quote, unquote_to_bytes
-from wsgiref.handlers import BaseCGIHandler
 
 from webtest import lint
 
@@ -329,12 +328,10 @@ class ExpressDoor(Door):
         return read_cgi_answer(output)
 
     def _page(self, variables: dict[str, Any], stream: Any) -> bytes:
+        from app.cgi import ask_flask
         from app.web import create_app
 
-        output = io.BytesIO()
-        environ = {**variables, "wsgi.input_terminated": True}
-        BaseCGIHandler(stream, output, self.log, environ, multithread=False).run(create_app(self._service))
-        return output.getvalue()
+        return ask_flask(create_app(self._service), variables, stream.read)
 
 
 def read_cgi_answer(output: bytes) -> Answer:

@@ -73,6 +73,9 @@ class Hosting:
 
         limited = trees.copy_project(top / "limited", vendor, 'RATE_LIMITS = {"acquire": (2, 600)}\n')
 
+        share = trees.copy_project(top / "share", vendor, trees.NO_LIMITS)
+        trees.share_waits_for_the_answer(share)
+
         broken = {"old": vendor, "no-newer": vendor, "no-flask": None, "no-app": vendor, "no-rights": vendor}
         broken.update({"bad-settings": vendor, "memory": vendor, "bad-code": vendor})
         for name, its_vendor in broken.items():
@@ -100,6 +103,7 @@ class Hosting:
             "folder.test": (top / "plain", f"Alias /aliased {site}/public_html\nAlias /probe {top}/probe/public_html"),
             "flat.test": (flat, ""),
             "limited.test": (limited / "public_html", ""),
+            "share.test": (share / "public_html", ""),
             "whole.test": (site, ""),
             "above.test": (top, ""),
             "probe.test": (probe / "public_html", ""),

@@ -29,6 +29,32 @@ class Run:
         self.unread = unread
 
 
+def cgi_variables(
+    method: str, target: str, body: bytes | None = None, headers: dict[str, str] | None = None
+) -> dict[str, str]:
+    """Return the environment that a web server gives the script for a request."""
+    environ = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "GATEWAY_INTERFACE": "CGI/1.1",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "SERVER_NAME": "locks.example",
+        "SERVER_PORT": "80",
+        "REMOTE_ADDR": "192.0.2.1",
+        "REQUEST_METHOD": method,
+        "REQUEST_URI": target,
+        "SCRIPT_NAME": "/index.cgi",
+        "PATH_INFO": "/-",
+        "QUERY_STRING": target.partition("?")[2],
+    }
+    if body:
+        environ["CONTENT_LENGTH"] = str(len(body))
+        environ["CONTENT_TYPE"] = "application/json"
+    for name, value in (headers or {}).items():
+        variable = name.upper().replace("-", "_")
+        environ[variable if variable == "CONTENT_TYPE" else "HTTP_" + variable] = value
+    return environ
+
+
 def run_script(
     root: Path,
     interpreter: list[str],
@@ -53,25 +79,6 @@ def run_script(
     """
     if body is not None and not isinstance(body, bytes):
         body = json.dumps(body).encode()
-    environ = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "GATEWAY_INTERFACE": "CGI/1.1",
-        "SERVER_PROTOCOL": "HTTP/1.1",
-        "SERVER_NAME": "locks.example",
-        "SERVER_PORT": "80",
-        "REMOTE_ADDR": "192.0.2.1",
-        "REQUEST_METHOD": method,
-        "REQUEST_URI": target,
-        "SCRIPT_NAME": "/index.cgi",
-        "PATH_INFO": "/-",
-        "QUERY_STRING": target.partition("?")[2],
-    }
-    if body:
-        environ["CONTENT_LENGTH"] = str(len(body))
-        environ["CONTENT_TYPE"] = "application/json"
-    for name, value in (headers or {}).items():
-        environ["HTTP_" + name.upper().replace("-", "_")] = value
-    environ.update(variables or {})
     path = root / script
     with tempfile.TemporaryFile() as standard_input:
         standard_input.write(body or b"")
@@ -80,7 +87,7 @@ def run_script(
         ended = subprocess.run(
             [*interpreter, path.name],
             cwd=path.parent,
-            env=environ,
+            env={**cgi_variables(method, target, body, headers), **(variables or {})},
             stdin=standard_input,
             capture_output=True,
             timeout=TIMEOUT_SECONDS,
