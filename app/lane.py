@@ -2,14 +2,16 @@
 
 Python's own way of importing looks up, opens and checks one file after the other, which for some twenty small modules
 costs a third of a bare interpreter's start. So the code of all of app/ lies compiled in one file, var/pycache/lane-…,
-which public_html/index.cgi reads and app/startup.py writes. It begins with the length of what every request needs, in
-eight digits, then that, and behind it the code of each module that some requests need.
+which app/startup.py writes. In it come one after the other
+
+- eight digits, and so many bytes of this module's code, which public_html/index.cgi runs before any import;
+- eight digits, and so many bytes that every request needs: which Python and how many bytes it is all for, and the code
+  of the modules in HOT;
+- the code of each module that some requests need.
 
 Facts about the source files stand in it too, and code counts only while they are those of the file that is there.
 (Python itself takes compiled code for fresh if second and size of the source are what they were, so a file uploaded
 twice in one second would go on running as it was before.)
-
-This module's own code is the first in that file, and runs before any import.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import CodeType, ModuleType
+    from types import ModuleType
     from typing import Any
 
     Facts = tuple[int, int, int, int]
@@ -79,7 +81,10 @@ class _Finder:
             return None
         origin = path_of(self._root, name)
         if self._others[name][0] != facts_about(origin):
-            posix.unlink(lane_path(self._root))  # the next request compiles all anew
+            try:
+                posix.unlink(lane_path(self._root))  # the next request compiles all anew
+            except OSError:
+                pass  # gone already, or it cannot be changed: then each request comes this way
             return None
         make_spec: Any = type(sys.__spec__)
         spec = make_spec(name, self, origin=origin)
@@ -95,33 +100,57 @@ class _Finder:
         exec(marshal.loads(posix.pread(self._lane, length, self._begin + place)), module.__dict__)
 
 
-def run(root: str, lane: int, begin: int, hot: list[tuple[Facts, CodeType]], others: dict[str, Other]) -> bool:
-    """Answer the request, if the compiled code is that of the source files; else return False.
+def run(root: str, lane: int, script: str) -> None:
+    """Answer the request: by the compiled code, if it is that of the source files, else by the long way.
 
     Args:
         root: the project's folder.
-        lane: a descriptor of the file of compiled code.
-        begin: where the code of the other modules begins in it.
-        hot: for this module and each one in HOT, what was seen of its source file when it was compiled, and its code.
-        others: for each other module, what was seen of its source file, and place and length of its code.
+        lane: a descriptor of the file of compiled code, read as far as this module's.
+        script: the path of index.cgi.
     """
+    gc.disable()  # a process that ends with its answer has nothing to collect
+    sys.path.append(root)
+    try:
+        _take(root, lane)
+    except Exception:
+        for name in HOT:
+            sys.modules.pop(name, None)
+        sys.dont_write_bytecode = True  # what the file holds needs no other copies
+        from app.startup import begin
+
+        begin(root, script)
+        return
+    try:
+        from app.bootstrap import run_cgi
+
+        run_cgi(root)
+    except Exception as error:
+        from app.startup import report
+
+        report(error)
+
+
+def _take(root: str, lane: int) -> None:
+    """Run the code of the modules in HOT, and let the others be found in the file.
+
+    Raises whatever shows that the file is cut off, for another Python, or not compiled from the present source files.
+    """
+    length = int(posix.read(lane, 8))
+    python, size, hot, others = marshal.loads(posix.read(lane, length))
+    if python != sys.hexversion or size != posix.fstat(lane).st_size:
+        raise ValueError
     for name, (facts, _) in zip(("app.lane", *HOT), hot):
         if facts != facts_about(path_of(root, name)):
-            return False
-    gc.disable()  # a process that ends with its answer has nothing to collect
+            raise ValueError
     make_module: Any = type(sys)
     for name, (_, code) in zip(HOT, hot[1:]):
         module = sys.modules[name] = make_module(name)
-        module.__file__ = code.co_filename
+        module.__file__ = path_of(root, name)
         if name == "app":
             package = module
             package.__path__ = [f"{root}/app"]
         else:
             setattr(package, name[4:], module)
         exec(code, module.__dict__)
-    finder: Any = _Finder(root, lane, begin, others)
+    finder: Any = _Finder(root, lane, posix.lseek(lane, 0, 1), others)
     sys.meta_path.insert(0, finder)
-    from app.bootstrap import run_cgi
-
-    run_cgi(root)
-    return True

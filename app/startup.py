@@ -23,7 +23,7 @@ PYTHONS = (
 def begin(root, script):
     """Answer the request, by the long way; what stands in the way is said in the answer.
 
-    root is the project's folder, script the path of index.cgi.
+    root is the project's folder, script the path of index.cgi. Returns nothing: what there is to say is said.
     """
     if sys.version_info < OLDEST:
         try_newer_pythons(script)
@@ -61,23 +61,40 @@ def keep_compiled(root):
     """Compile app/ and keep the result for the next request, as app.lane describes it."""
     import marshal
 
+    lane = compiled(root + "/app/lane.py")
     names = {"__name__": "app.lane"}
-    exec(compiled(root + "/app/lane.py"), names)
+    exec(lane, names)
     codes = {}
     for file in os.listdir(root + "/app"):
         if file.endswith(".py"):
             name = "app" if file == "__init__.py" else "app." + file[: -len(".py")]
             path = names["path_of"](root, name)
             facts = names["facts_about"](path)  # before it is read: what changes in between is noticed next time
-            codes[name] = facts, compiled(path)
-    hot = [codes.pop(name) for name in ("app.lane",) + names["HOT"]]
+            try:
+                codes[name] = facts, compiled(path)
+            except (SyntaxError, ValueError):
+                continue  # left behind by an editor or an FTP client; if it is needed, its import says so
+    wanted = ("app.lane",) + names["HOT"]
+    if not all(name in codes for name in wanted):
+        return
+    hot = [codes.pop(name) for name in wanted]
+    hot[0] = hot[0][0], None  # its code stands before
     others, behind = {}, b""
     for name, (facts, code) in codes.items():
         raw = marshal.dumps(code)
         others[name] = facts, len(behind), len(raw)
         behind += raw
-    head = marshal.dumps((hot, others))
-    write_whole(names["lane_path"](root), b"%08d" % len(head) + head + behind)
+    first = measured(marshal.dumps(lane))
+    size = 0
+    for _ in range(2):  # the size stands in what it is the size of, in as many bytes whatever it is
+        content = first + measured(marshal.dumps((sys.hexversion, size, hot, others))) + behind
+        size = len(content)
+    write_whole(names["lane_path"](root), content)
+
+
+def measured(part):
+    """Return a part of the file with its length in eight digits before it."""
+    return b"%08d" % len(part) + part
 
 
 def compiled(path):
