@@ -18,12 +18,13 @@ FLOORS = (
     {"", "problems", "interpreter", "clock", "log", "vendoring"},
     {"errors"},
     {"lease", "ratelimit", "jsontext"},
+    {"settings_file"},
     {"settings", "request", "response", "sqlite_locks", "file_rate_limits", "memory_stores"},
     {"throttle", "maintenance"},
     {"api"},
     {"pages"},
     {"web"},
-    {"cgi"},
+    {"cgi", "failed_service"},
     {"bootstrap"},
     {"lane"},
     {"startup"},
@@ -31,7 +32,7 @@ FLOORS = (
 FLOOR_OF = {module: number for number, floor in enumerate(FLOORS) for module in floor}
 
 #: One module in two files: the half that a request which finds all well does not load.
-HALVES = {"lock_files": "sqlite_locks", "stale_windows": "file_rate_limits"}
+HALVES = {"lock_files": "sqlite_locks", "stale_windows": "file_rate_limits", "overview": "api"}
 
 #: Rules: nothing of ours but other rules, no disk, no clock, no framework.
 PURE = {"lease", "ratelimit", "errors", "problems"}

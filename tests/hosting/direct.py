@@ -21,12 +21,14 @@ class Run:
         answer: what it wrote to its standard output, as the web server would read it.
         log: what it wrote to the error log.
         unread: how many bytes of the body it left unread.
+        status: its exit status.
     """
 
-    def __init__(self, answer: Answer, log: str, unread: int) -> None:
+    def __init__(self, answer: Answer, log: str, unread: int, status: int) -> None:
         self.answer = answer
         self.log = log
         self.unread = unread
+        self.status = status
 
 
 def cgi_variables(
@@ -95,4 +97,4 @@ def run_script(
         )
         # The script read through the same open file, so its place in it is where the script stopped.
         unread = len(body or b"") - os.lseek(standard_input.fileno(), 0, os.SEEK_CUR)
-    return Run(read_cgi_answer(ended.stdout), ended.stderr.decode(errors="replace"), unread)
+    return Run(read_cgi_answer(ended.stdout), ended.stderr.decode(errors="replace"), unread, ended.returncode)
