@@ -57,7 +57,9 @@ def path_of(root: str, module: str) -> str:
 
 def lane_path(root: str) -> str:
     """Return the path of the file of compiled code for this Python."""
-    return f"{root}/var/pycache/lane-{sys.implementation.cache_tag}"
+    # The 1 stands for what index.cgi expects of the file: eight digits, code, and in it a function run(root, lane, script).
+    # Who changes that counts on, there too, so that it never meets a file of a release before.
+    return f"{root}/var/pycache/lane-1-{sys.implementation.cache_tag}"
 
 
 def facts_about(path: str) -> Facts:
@@ -109,13 +111,13 @@ def run(root: str, lane: int, script: str) -> None:
         script: the path of index.cgi.
     """
     gc.disable()  # a process that ends with its answer has nothing to collect
+    sys.dont_write_bytecode = True  # what the file holds needs no other copies
     sys.path.append(root)
     try:
         _take(root, lane)
     except Exception:
         for name in HOT:
             sys.modules.pop(name, None)
-        sys.dont_write_bytecode = True  # what the file holds needs no other copies
         from app.startup import begin
 
         begin(root, script)

@@ -115,6 +115,8 @@ def write_whole(path, content):
         try:
             with open(unfinished, "wb") as file:
                 file.write(content)
+                file.flush()
+                os.fsync(file.fileno())  # Python can crash on code that a power cut has turned into zeros
             os.rename(unfinished, path)
         except OSError:
             os.unlink(unfinished)

@@ -26,8 +26,8 @@ FLOORS = (
     {"web"},
     {"cgi", "failed_service"},
     {"bootstrap"},
-    {"lane"},
     {"startup"},
+    {"lane"},
 )
 FLOOR_OF = {module: number for number, floor in enumerate(FLOORS) for module in floor}
 

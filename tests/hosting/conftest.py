@@ -81,8 +81,7 @@ class Hosting:
         for name, its_vendor in broken.items():
             trees.copy_project(top / name, its_vendor)
         for name in ("old", "no-newer"):
-            for file in ("public_html/index.cgi", "app/startup.py"):
-                trees.edit(top / name / file, "(3, 9)", "(9, 9)")
+            trees.edit(top / name / "app" / "startup.py", "(3, 9)", "(9, 9)")
         startup = top / "no-newer" / "app" / "startup.py"
         startup.write_text(startup.read_text().replace('    "/', '    "/nowhere/'))
         shutil.rmtree(top / "no-app" / "app")

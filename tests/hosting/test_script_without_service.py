@@ -72,14 +72,14 @@ def test_another_app_in_the_folder_above_is_not_taken_for_the_project(root):
     assert str(root) in run_script(root, THIS_PYTHON, script="index.cgi").answer.text()
 
 
-@pytest.mark.parametrize("written", ["{root}", "{root}/", "../project"])
+@pytest.mark.parametrize("written", ["{root}", "{root}/"])
 def test_the_project_is_what_the_script_says(root, written):
     elsewhere = root.parent / "elsewhere"
     elsewhere.mkdir()
     script = shutil.copy(root / "public_html" / "index.cgi", elsewhere / "index.cgi")
     edit(script, 'ROOT = ""', f'ROOT = "{written.format(root=root)}"')
     run = run_script(root.parent, THIS_PYTHON, script="elsewhere/index.cgi")
-    assert f" {root} " in run.answer.text()
+    assert Path(run.answer.text().split()[1]) == root
 
 
 def test_a_folder_with_a_dot_at_its_beginning_is_no_hindrance(root, tmp_path):
@@ -91,7 +91,7 @@ def test_a_folder_with_a_dot_at_its_beginning_is_no_hindrance(root, tmp_path):
 def test_without_the_app_it_says_so(root):
     shutil.rmtree(root / "app")
     run = run_script(root, THIS_PYTHON, body=BIG)
-    assert_readable(run, root, logged="the folder app was not found")
+    assert_readable(run, root, logged="The folder app was not found")
     assert "app" in run.answer.json()["detail"]
 
 
