@@ -57,8 +57,8 @@ def path_of(root: str, module: str) -> str:
 
 def lane_path(root: str) -> str:
     """Return the path of the file of compiled code for this Python."""
-    # The 1 stands for what index.cgi expects of the file: eight digits, code, and in it a function run(root, lane, script).
-    # Who changes that counts on, there too, so that it never meets a file of a release before.
+    # The 1 stands for what index.cgi expects of the file: eight digits, code, and in it a function run(root, lane). Who
+    # changes that counts on, there too, so that it never meets a file of a release before.
     return f"{root}/var/pycache/lane-1-{sys.implementation.cache_tag}"
 
 
@@ -102,13 +102,12 @@ class _Finder:
         exec(marshal.loads(posix.pread(self._lane, length, self._begin + place)), module.__dict__)
 
 
-def run(root: str, lane: int, script: str) -> None:
-    """Answer the request: by the compiled code, if it is that of the source files, else by the long way.
+def run(root: str, lane: int) -> bool:
+    """Answer the request by the compiled code, if it is whole and that of the source files; else return False.
 
     Args:
         root: the project's folder.
         lane: a descriptor of the file of compiled code, read as far as this module's.
-        script: the path of index.cgi.
     """
     gc.disable()  # a process that ends with its answer has nothing to collect
     sys.dont_write_bytecode = True  # what the file holds needs no other copies
@@ -118,10 +117,7 @@ def run(root: str, lane: int, script: str) -> None:
     except Exception:
         for name in HOT:
             sys.modules.pop(name, None)
-        from app.startup import begin
-
-        begin(root, script)
-        return
+        return False
     try:
         from app.bootstrap import run_cgi
 
@@ -130,6 +126,7 @@ def run(root: str, lane: int, script: str) -> None:
         from app.startup import report
 
         report(error)
+    return True
 
 
 def _take(root: str, lane: int) -> None:

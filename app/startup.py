@@ -69,10 +69,10 @@ def keep_compiled(root):
         if file.endswith(".py"):
             name = "app" if file == "__init__.py" else "app." + file[: -len(".py")]
             path = names["path_of"](root, name)
-            facts = names["facts_about"](path)  # before it is read: what changes in between is noticed next time
             try:
+                facts = names["facts_about"](path)  # before it is read: what changes in between is noticed next time
                 codes[name] = facts, compiled(path)
-            except (SyntaxError, ValueError):
+            except (SyntaxError, ValueError, OSError):
                 continue  # left behind by an editor or an FTP client; if it is needed, its import says so
     wanted = ("app.lane",) + names["HOT"]
     if not all(name in codes for name in wanted):

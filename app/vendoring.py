@@ -87,4 +87,5 @@ def keep_bytecode(root: str) -> None:
         return FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (Loader, SOURCE_SUFFIXES))
 
     sys.path_hooks.insert(0, find)
+    sys.path_importer_cache.clear()
     sys.dont_write_bytecode = False

@@ -26,9 +26,7 @@ try:
 except Exception:
     pass  # cut off, or of another release
 
-if run:
-    run(root, lane, __file__)
-else:
+if not (run and run(root, lane)):
     import os
 
     why = "The folder app was not found. Upload it next to public_html, or set ROOT in index.cgi."
