@@ -39,8 +39,7 @@ def run(service: Service, make_app: Callable[[], Flask]) -> None:
     answer = ask_flask(make_app(), environ, read_input) if for_browser else render(service, request)
     drain()
     _write(answer)
-    # The client is served with the end of the output. What comes now, it does not wait for.
-    posix.close(1)
+    _let_go()
     if not for_browser:  # the Flask application does it by itself
         service.after_answer(request)
     # Without the interpreter's own end, which frees piece by piece what the end of the process frees at once.
@@ -111,6 +110,16 @@ def drain() -> None:
         return  # started by hand
     while read_input(_PIECE_BYTES):
         pass
+
+
+def _let_go() -> None:
+    """Let the web server see the end of the answer; what comes now, the client does not wait for.
+
+    All three streams: of mod_cgid, input and output are one socket, and mod_cgi waits for the end of the errors too.
+    """
+    nowhere = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+    for descriptor in (0, 1, 2):
+        posix.dup2(nowhere, descriptor)
 
 
 def _write(answer: bytes) -> None:
