@@ -20,7 +20,7 @@ import pytest
 from app.lane import HOT
 from tests.hosting.direct import Run, run_script
 from tests.hosting.machine import SYSTEM_PYTHON, python
-from tests.hosting.trees import PROJECT, copy_project, edit
+from tests.hosting.trees import PROJECT, copy_libraries, copy_project, edit
 from tests.parts import requires
 
 THIS_PYTHON = [sys.executable, "-IS"]
@@ -161,6 +161,17 @@ def test_a_module_that_is_loaded_late_is_noticed_by_many_requests_at_once(root):
     for thread in threads:
         thread.join()
     assert statuses == [404] * 8
+
+
+def test_a_browser_that_comes_first_leaves_no_bytecode_in_the_folder_of_the_code(root):
+    """A page loads more of the service, and Flask, whose bytecode is kept in var/ too."""
+    copy_libraries(root / "vendor")
+    for _ in range(2):
+        run = run_script(root, THIS_PYTHON, target="/", headers={"Accept": "text/html"})
+        assert (run.answer.status, run.answer.media_type, run.log) == (200, "text/html", "")
+    no_bytecode_elsewhere(root)
+    assert not list((root / "vendor").rglob("*.pyc"))
+    assert list((root / "var" / "pycache").rglob("flask/app.*.pyc"))
 
 
 # Broken

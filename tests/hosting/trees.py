@@ -56,11 +56,12 @@ def edit(path: Path, old: str, new: str) -> None:
 #: stands for the clean-up: waits until a test says by the file answer-came that it has its answer
 _SHARE = """
     def sweep_a_share(self) -> None:
-        for _ in range(2000):
+        for _ in range(1000):
             if os.path.exists(self._var_dir + "/answer-came"):
                 os.rename(self._var_dir + "/answer-came", self._var_dir + "/answer-came-first")
                 return
             sleep(0.01)
+        os.mkdir(self._var_dir + "/answer-came-never")
 
     def never_called(self) -> None:
 """

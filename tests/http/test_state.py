@@ -160,6 +160,18 @@ def test_a_fault_of_the_store_is_one_log_line_that_names_the_cause_without_the_c
         assert secret not in log
 
 
+def test_a_change_now_and_then_does_a_share_of_the_clean_up_and_a_read_never(door, monkeypatch):
+    monkeypatch.setattr("app.api.CHANGES_A_SHARE", 1)
+    door.granted("long ended", "alice", 1)
+    door.clock.advance(100_000)
+    for target in ("/locks/x", "/locks", "/health"):
+        door.request("GET", target)
+        door.request("HEAD", target)
+        assert len(door.site.stored()) == 1
+    door.acquire("x")
+    assert [row[1] for row in door.site.stored()] == ["x"]
+
+
 def test_pages_that_need_no_store_are_answered_without_it(open_site):
     door = open_site()
     door.granted("x")
