@@ -40,7 +40,7 @@ def loads(raw: bytes) -> object:
     except (StopIteration, ValueError):
         raise NotJSON("The body is not JSON.") from None
     if text[end:].strip(_WHITE_SPACE):
-        raise NotJSON("Something follows the JSON value in the body.")
+        raise NotJSON("The body is not JSON.")
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
         raise NotJSON("The body is nested too deep.")
     return value
