@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from app.lane import HOT
+from app import startup
+from app.lane import HOT, lane_path
 from tests.hosting.direct import Run, run_script
 from tests.hosting.machine import SYSTEM_PYTHON, python
 from tests.hosting.trees import PROJECT, copy_libraries, copy_project, edit
@@ -257,6 +258,15 @@ def test_each_python_has_a_file_of_its_own(compiled, version):
             assert compiled.path.stat().st_mtime_ns == before
 
 
+def test_a_file_of_another_build_of_the_same_python_is_made_anew(root, monkeypatch):
+    """Python's name for its own format stays the same while a version is not yet final."""
+    monkeypatch.setattr(sys, "hexversion", sys.hexversion + 1)
+    startup.keep_compiled(str(root))
+    made = lane_file(root).read_bytes()
+    works(root)
+    assert lane_file(root).read_bytes() != made
+
+
 # Not to be written
 
 
@@ -356,18 +366,16 @@ def test_first_requests_that_come_at_once_are_all_answered(root):
 
 @pytest.mark.parametrize("share", [0, 0.5, 1])
 def test_a_process_killed_while_it_writes_the_file_leaves_nothing_that_is_run(root, share):
-    startup = root / "app" / "startup.py"
-    whole = startup.read_text()
+    file = root / "app" / "startup.py"
+    whole = file.read_text()
     kill = (
         f"file.write(content[: round({share} * len(content))]), file.flush(), os.kill(os.getpid(), {signal.SIGKILL:d})"
     )
-    edit(startup, "file.write(content)", kill)
+    edit(file, "file.write(content)", kill)
     with pytest.raises(AssertionError, match="no headers in b''"):
         ask(root)
-    startup.write_text(whole)
-    assert not [
-        path for path in (root / "var" / "pycache").iterdir() if path.name == f"lane-{sys.implementation.cache_tag}"
-    ]
+    file.write_text(whole)
+    assert not Path(lane_path(str(root))).exists()
     works(root)
     works(root)
 
