@@ -35,13 +35,11 @@ def run(service: Service, make_app: Callable[[], Flask]) -> None:
     environ = {name.decode("latin-1"): value.decode("latin-1") for name, value in posix.environ.items()}
     environ.setdefault("REQUEST_METHOD", "GET")
     request = Request(environ, read_input, ends_by_itself=True)
-    for_browser = request.prefers_html()
-    answer = ask_flask(make_app(), environ, read_input) if for_browser else render(service, request)
+    answer = ask_flask(make_app(), environ, read_input) if request.prefers_html() else render(service, request)
     drain()
     _write(answer)
     _let_go()
-    if not for_browser:  # the Flask application does it by itself
-        service.after_answer(request)
+    service.after_answer(request)
     # Without the interpreter's own end, which frees piece by piece what the end of the process frees at once.
     posix._exit(0)
 
@@ -80,9 +78,8 @@ def ask_flask(app: Flask, environ: dict[str, Any], read_body: Callable[[int], by
         "wsgi.multiprocess": True,
         "wsgi.run_once": True,
     }
-    result: Any = app(environ, start_response)
-    pieces.extend(result)
-    result.close()
+    # Not closed: what the application would do then, run() does once the client is served.
+    pieces.extend(app(environ, start_response))
     status, headers = started
     return _message(status, headers, b"".join(pieces))
 

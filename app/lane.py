@@ -5,9 +5,10 @@ costs a third of a bare interpreter's start. So the code of all of app/ lies com
 which app/startup.py writes. In it come one after the other
 
 - eight digits, and so many bytes of this module's code, which public_html/index.cgi runs before any import;
-- eight digits, and so many bytes that every request needs: which Python and how many bytes it is all for, and the code
-  of the modules in HOT;
-- the code of each module that some requests need.
+- eight digits, a digest of eight bytes, and so many bytes that every request needs: the code of the modules in HOT;
+- the code of each module that some requests need; its digest stands in the part before.
+
+Python can crash on damaged code, hence the digests.
 
 Facts about the source files stand in it too, and code counts only while they are those of the file that is there.
 (Python itself takes compiled code for fresh if second and size of the source are what they were, so a file uploaded
@@ -20,6 +21,7 @@ import gc
 import marshal
 import posix
 import sys
+from _imp import source_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Facts = tuple[int, int, int, int]
-    Other = tuple[Facts, int, int]
+    Other = tuple[Facts, int, int, bytes]
 
 #: what every request needs, each after what it imports: run one after the other, without a search
 HOT = (
@@ -59,7 +61,7 @@ def lane_path(root: str) -> str:
     """Return the path of the file of compiled code for this Python."""
     # The 1 stands for what index.cgi expects of the file: eight digits, code, and in it a function run(root, lane). Who
     # changes that counts on, there too, so that it never meets a file of a release before.
-    return f"{root}/var/pycache/lane-1-{sys.implementation.cache_tag}"
+    return f"{root}/var/pycache/lane-1-{sys.implementation.cache_tag}-{sys.hexversion:x}"
 
 
 def facts_about(path: str) -> Facts:
@@ -82,7 +84,9 @@ class _Finder:
         if name not in self._others:
             return None
         origin = path_of(self._root, name)
-        if self._others[name][0] != facts_about(origin):
+        facts, place, length, digest = self._others[name]
+        code = posix.pread(self._lane, length, self._begin + place)
+        if facts != facts_about(origin) or digest != source_hash(0, code):
             try:
                 posix.unlink(lane_path(self._root))  # the next request compiles all anew
             except OSError:
@@ -91,6 +95,7 @@ class _Finder:
         make_spec: Any = type(sys.__spec__)
         spec = make_spec(name, self, origin=origin)
         spec.has_location = True
+        spec.loader_state = code
         return spec
 
     def create_module(self, spec: object) -> None:
@@ -98,8 +103,8 @@ class _Finder:
 
     def exec_module(self, module: ModuleType) -> None:
         """Run a module's code."""
-        _, place, length = self._others[module.__name__]
-        exec(marshal.loads(posix.pread(self._lane, length, self._begin + place)), module.__dict__)
+        spec: Any = module.__spec__
+        exec(marshal.loads(spec.loader_state), module.__dict__)
 
 
 def run(root: str, lane: int) -> bool:
@@ -132,12 +137,14 @@ def run(root: str, lane: int) -> bool:
 def _take(root: str, lane: int) -> None:
     """Run the code of the modules in HOT, and let the others be found in the file.
 
-    Raises whatever shows that the file is cut off, for another Python, or not compiled from the present source files.
+    Raises whatever shows that the file is damaged, or not compiled from the present source files.
     """
     length = int(posix.read(lane, 8))
-    python, size, hot, others = marshal.loads(posix.read(lane, length))
-    if python != sys.hexversion or size != posix.fstat(lane).st_size:
+    digest = posix.read(lane, 8)
+    content = posix.read(lane, length)
+    if digest != source_hash(0, content):
         raise ValueError
+    hot, others = marshal.loads(content)
     for name, (facts, _) in zip(("app.lane", *HOT), hot):
         if facts != facts_about(path_of(root, name)):
             raise ValueError

@@ -61,6 +61,11 @@ def keep_compiled(root):
     """Compile app/ and keep the result for the next request, as app.lane describes it."""
     import marshal
 
+    try:
+        from _imp import source_hash
+    except ImportError:
+        return  # a Python of another make: there every request goes the long way
+
     lane = compiled(root + "/app/lane.py")
     names = {"__name__": "app.lane"}
     exec(lane, names)
@@ -82,19 +87,11 @@ def keep_compiled(root):
     others, behind = {}, b""
     for name, (facts, code) in codes.items():
         raw = marshal.dumps(code)
-        others[name] = facts, len(behind), len(raw)
+        others[name] = facts, len(behind), len(raw), source_hash(0, raw)
         behind += raw
-    first = measured(marshal.dumps(lane))
-    size = 0
-    for _ in range(2):  # the size stands in what it is the size of, in as many bytes whatever it is
-        content = first + measured(marshal.dumps((sys.hexversion, size, hot, others))) + behind
-        size = len(content)
-    write_whole(names["lane_path"](root), content)
-
-
-def measured(part):
-    """Return a part of the file with its length in eight digits before it."""
-    return b"%08d" % len(part) + part
+    first, content = marshal.dumps(lane), marshal.dumps((hot, others))
+    parts = b"%08d" % len(first), first, b"%08d" % len(content), source_hash(0, content), content, behind
+    write_whole(names["lane_path"](root), b"".join(parts))
 
 
 def compiled(path):

@@ -16,7 +16,8 @@ try:
     folder = (__file__ if __file__[0] == "/" else posix.getcwd() + "/" + __file__).rpartition("/")[0]
     for root in (ROOT,) if ROOT else (folder.rpartition("/")[0], folder):
         try:
-            lane = posix.open(root + "/var/pycache/lane-1-" + sys.implementation.cache_tag, posix.O_CLOEXEC)
+            python = sys.implementation.cache_tag + "-%x" % sys.hexversion
+            lane = posix.open(root + "/var/pycache/lane-1-" + python, posix.O_CLOEXEC)
         except OSError:
             continue
         names = {"__name__": "app.lane"}

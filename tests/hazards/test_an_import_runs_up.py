@@ -45,7 +45,7 @@ ADAPTERS_MAY_IMPORT = {"lease", "ratelimit", "errors", "interpreter", "jsontext"
 #: The files that the answer to a machine's request loads; the lock store only where a lock is touched.
 HOT_PATH = {module.partition(".")[2] for module in HOT} | {"lane", "sqlite_locks"}
 #: What they may import at their start: all else costs more than what it spares. (app.startup takes `__future__` out.)
-CHEAP = {"__future__", "_sha2", "_sha256", "fcntl", "gc", "marshal", "posix", "sys", "time"}
+CHEAP = {"__future__", "_imp", "_sha2", "_sha256", "fcntl", "gc", "marshal", "posix", "sys", "time"}
 ONLY_IMPORTERS = {
     "sqlite3": {"interpreter"},
     "_sqlite3": {"interpreter"},
@@ -53,6 +53,7 @@ ONLY_IMPORTERS = {
     "_sha2": {"interpreter"},
     "_sha256": {"interpreter"},
     "fcntl": {"file_rate_limits"},
+    "_imp": {"lane", "startup", "interpreter"},
     "marshal": {"lane", "startup"},
     "flask": {"web", "pages"},
     "wsgiref": {"cgi"},
