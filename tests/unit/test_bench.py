@@ -191,9 +191,9 @@ def test_whole_processes_are_measured_once_each(tmp_path: Path, project: Project
     measured = [row["case"] for row in table.rows if row["case"] != PHP]
     assert measured == [
         "the floor: python3 -I -S -c pass",
+        *whole_processes.OURS,
         "plain stdlib script, acquire",
         "plain Flask script, acquire",
-        *whole_processes.OURS,
     ]
     assert table.notes == []
     assert all(row["wall_ms"] > 0 and row["wall_ratio"] > 0 for row in table.rows)
