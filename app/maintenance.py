@@ -107,7 +107,9 @@ class Sweeper:
                 return deleted
             took = monotonic() - began
             rows = min(rows * 2, CHUNK_ROWS_MOST) if took < CHUNK_SECONDS / 2 else max(rows // 2, CHUNK_ROWS_LEAST)
-            sleep(took)  # as long as it held the write lock, requests may have it
+            # A request that finds the write lock taken looks again after up to 100 ms. Free three quarters of the time,
+            # it is seldom taken when that request looks again.
+            sleep(took * 3)
 
     def _delete_chunk(self, rows: int) -> int:
         try:

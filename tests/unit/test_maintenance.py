@@ -280,10 +280,10 @@ def test_slow_chunks_shrink_to_the_smallest(tmp_path, steps, took):
     assert sizes[-1] == CHUNK_ROWS_LEAST
 
 
-def test_between_chunks_requests_have_as_much_time_as_the_last_one_took(tmp_path, steps):
+def test_between_chunks_requests_have_three_times_the_time_that_the_last_one_took(tmp_path, steps):
     steps.took = [0.25, 0.5, 0.125, 0.0]
     sweeper(tmp_path, Locks(rows=100 + 50 + 25), Windows()).sweep()
-    assert steps.pauses == [0.25, 0.5, 0.125]
+    assert steps.pauses == [0.75, 1.5, 0.375]
 
 
 def test_a_chunk_is_planned_to_hold_requests_up_for_less_than_50_ms():
