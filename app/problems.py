@@ -82,9 +82,11 @@ STORE_FAULTS = {
     "busy": "The lock database is in use by other requests and did not become free in time. Try again.",
     "full": "The disk or the quota that holds the lock database is full. The operator has to free space.",
     "read-only": "The lock database cannot be written: it or its folder is read-only for the user this runs as.",
-    "corrupt": "The lock database is damaged. The operator has to restore it or accept a new one.",
+    "corrupt": "The lock database is damaged. The operator has to restore it, or to start with an empty one, which "
+    "frees every lock: delete the database and the file locks.created in the folder var.",
     "missing": "The lock database is gone where there has been one. An empty one would free every lock, so the "
-    "operator has to put it back or accept a new one (python3 tools/doctor.py --accept-new-database).",
+    "operator has to put it back or accept a new one: delete locks.created in the folder var "
+    "(python3 tools/doctor.py --accept-new-database does it in a shell).",
     "unreadable": "The lock database cannot be opened: check that the folder var/ exists and belongs to the user this "
     "runs as.",
     "not-owner": "The folder var/ belongs to another user than the one this runs as. Where the host runs scripts as a "

@@ -187,7 +187,7 @@ class SqliteLockStore:
             A sentence about what was done.
 
         Raises:
-            StoreUnavailable: the present database works, or the folder cannot be written.
+            StoreUnavailable: the database cannot be used for another reason, or the folder cannot be written.
         """
         try:
             self.verify()

@@ -54,7 +54,10 @@ def report(error):
             "and upload the folder vendor too.",
         )
     else:
-        fault("The service could not start.", "The web server's error log says why.")
+        fault(
+            "The service could not start (%s)." % type(error).__name__,
+            "Most often a file did not arrive whole: upload the folder app again. The web server's error log says more.",
+        )
 
 
 def keep_compiled(root):
