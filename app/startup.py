@@ -56,7 +56,7 @@ def report(error):
     else:
         fault(
             "The service could not start (%s)." % type(error).__name__,
-            "Most often a file did not arrive whole: upload the folder app again. The web server's error log says more.",
+            "Most often a file did not arrive whole: upload the folder app again. The error log says more.",
         )
 
 
